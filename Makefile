@@ -31,16 +31,16 @@ demo: setup ## Runs the whole product on a real cluster of this machine: faults,
 
 drills: setup ## Runs every drill, writes drills-results.json; 5 minutes of each chaos; rights and kills, ROUNDS times
 	@$(bin)/tidemark drill all --jobs 2 --json $(DRILL_ARGS) > drills-results.json
-	@$(bin)/python -m tests.chaos --seconds 300 --replication-factor 3 $(CHAOS_ARGS)
-	@$(bin)/python -m tests.chaos --hostile --seconds 300 $(CHAOS_ARGS)
+	@$(bin)/tidemark drill chaos --seconds 300 --replication-factor 3 $(CHAOS_ARGS)
+	@$(bin)/tidemark drill chaos --hostile --seconds 300 $(CHAOS_ARGS)
 	@for round in $$(seq $(ROUNDS)); do \
 	  echo "== rights and kills, round $$round of $(ROUNDS)"; \
 	  KILLS=$${KILLS:-5} $(bin)/python -m pytest -m soak $(rights_and_kills) $(PYTEST_ARGS) || exit 1; \
 	done
 
 chaos: setup ## Injects benign and harmful faults into real brokers for 15 minutes, judges every alert
-	@$(bin)/python -m tests.chaos $(CHAOS_ARGS)
-	@$(bin)/python -m tests.chaos --hostile $(CHAOS_ARGS)
+	@$(bin)/tidemark drill chaos $(CHAOS_ARGS)
+	@$(bin)/tidemark drill chaos --hostile $(CHAOS_ARGS)
 
 bench: setup ## Runs the benchmarks, writes bench-results.json and docs/performance.*
 	@$(bin)/python -m tests.bench
@@ -77,8 +77,8 @@ soak: setup ## Runs the searches and walks that take minutes, 54 kills, an hour 
 	@$(bin)/python -m tests.histories --seed 2000000 --count 4000
 	@$(bin)/python -m tests.fuzz --seconds 600
 	@$(bin)/python -m tests.soak --seconds 3600 $(SOAK_ARGS)
-	@$(bin)/python -m tests.chaos --seconds 900 $(CHAOS_ARGS)
-	@$(bin)/python -m tests.chaos --hostile --seconds 1800 $(CHAOS_ARGS)
+	@$(bin)/tidemark drill chaos --seconds 900 $(CHAOS_ARGS)
+	@$(bin)/tidemark drill chaos --hostile --seconds 1800 $(CHAOS_ARGS)
 
 dashboards: setup ## Regenerates dashboards, rule files and docs/metrics.md
 	@$(bin)/python -m dashboards

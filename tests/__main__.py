@@ -110,7 +110,7 @@ def keep_bytecode() -> None:
 
 
 def prepare_stream() -> None:
-    """For the dozens of streams that the tests start. Without it they only start more slowly."""
+    """Fetches the jars of Spark's connector before the tests that wait for a stream."""
     subprocess.run([sys.executable, "-m", "tidemark.stream", "--prepare"], cwd=ROOT, check=False)
 
 

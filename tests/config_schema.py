@@ -27,7 +27,7 @@ def configuration_schema() -> dict[str, Any]:
     schema = json.loads(text.replace(r"\\Z", "$"))
     definitions = schema.pop("$defs")
     root = definitions.pop("Settings")
-    client = _client()
+    client = json.loads(json.dumps(_client()).replace(r"\\Z", "$"))
     for kind in ("Connection", "Cluster"):
         definitions[kind]["properties"]["client"] = client
     for definition in definitions.values():
@@ -53,24 +53,16 @@ def configuration_schema() -> dict[str, Any]:
 
 
 def _client() -> dict[str, Any]:
-    text, number = {"type": "string"}, {"type": "integer", "minimum": 1}
-    found: dict[str, Any] = {name: {"enum": list(known)} for name, known in options.CHOICES.items()}
-    found |= dict.fromkeys((*options.SECRETS, *options.TEXTS, *options.PATHS), text)
-    found |= {key: {"type": "boolean"} for key in options.BOOLEANS}
-    found |= dict.fromkeys(options.NUMBERS, number)
-    found[options.API_VERSION] = {
-        "type": "array",
-        "items": {"type": "integer"},
-        "minItems": 2,
-        "maxItems": 3,
+    properties = msgspec.json.schema(options.Options)["$defs"]["Options"]["properties"]
+    for kind in properties.values():
+        kind.pop("default")
+    text = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    files = {f"{name}_file": text for name in (*options.TEXTS, *options.PROXIES)}
+    return {
+        "type": "object",
+        "properties": dict(sorted({**files, **properties}.items())),
+        "additionalProperties": False,
     }
-    files = {f"{name}_file": text for name in (*options.SECRETS, *options.TEXTS)}
-    properties = {name: _or_null(kind) for name, kind in sorted({**files, **found}.items())}
-    return {"type": "object", "properties": properties, "additionalProperties": False}
-
-
-def _or_null(kind: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [kind, {"type": "null"}]}
 
 
 def _comments() -> dict[tuple[str, ...], str]:

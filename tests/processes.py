@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from tidemark_lab.brokers.wait import comes_true
 
 
 def _stats() -> Iterator[tuple[int, list[str]]]:
@@ -51,10 +52,9 @@ def running(pids: Iterable[int]) -> set[int]:
 
 def wait_gone(pids: Iterable[int], seconds: float = 10.0) -> set[int]:
     """Waits until none of them runs; returns those left after that time."""
-    deadline = time.monotonic() + seconds
-    while (left := running(pids)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return left
+    watched = list(pids)
+    comes_true(lambda: not running(watched), seconds)
+    return running(watched)
 
 
 def commands_with(text: str) -> list[str]:

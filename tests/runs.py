@@ -1,4 +1,4 @@
-"""Long runs from the command line: `python -m tests.chaos`, `python -m tests.soak`."""
+"""Long runs from the command line: `python -m tests.soak`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from tests.config_schema import FILE, configuration_schema
 from tidemark.core.codec import json_schema
 
 CORE = Path(tidemark.core.__file__).parent
-SCHEMAS = {version: CORE / f"replica-state.v{version}.schema.json" for version in (1, 2)}
+EVENTS = CORE / "replica-state.v2.schema.json"
 
 
 def write(path: Path, schema: object) -> None:
@@ -18,6 +18,5 @@ def write(path: Path, schema: object) -> None:
 
 
 if __name__ == "__main__":
-    for version, path in SCHEMAS.items():
-        write(path, json_schema(version))
+    write(EVENTS, json_schema())
     write(FILE, configuration_schema())

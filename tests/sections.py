@@ -13,12 +13,12 @@ from itertools import chain
 
 BACKGROUND = (
     *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model", "cases"),
-    *("settings", "pages", "mutation", "chaos", "fuzz", "soak", "model_and_detectors", "histories"),
+    *("settings", "pages", "mutation", "judge", "fuzz", "soak", "model_and_detectors", "histories"),
 )
 TIMED = (("scenes",),)
 STAGES = (
     (
-        ("kafka", "web", "jvm", "local", "demo", "collect", "notify", "docs", "deploy", "drill"),
+        ("kafka", "web", "jvm", "brokers", "demo", "collect", "notify", "docs", "deploy", "drills"),
         ("verbs", "export", "packaging", "rules", "bench"),
         ("delivery",),
         ("dashboards", "messages"),

@@ -67,7 +67,7 @@ def batches(lines: Iterable[str], topic: str = "trace") -> Iterator[Batch]:
         )
         events: list[Event] = [closing] if observation is None else [observation, closing]
         yield Batch(
-            v=1,
+            v=2,
             cluster="trace",
             collector="trace",
             collector_epoch=1,

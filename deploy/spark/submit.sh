@@ -26,7 +26,7 @@ master=${TIDEMARK_MASTER:-local[4]}
 
 JAVA_HOME=$("$python" -m tidemark.jvm --java-home)
 jars=$("$python" -c 'from tidemark.jvm.jars import connector_jars; print(",".join(map(str, connector_jars())))')
-logs=$("$python" -c 'from tidemark.stream.session import LOG_CONFIGURATION; print(LOG_CONFIGURATION.as_uri())')
+logs=$("$python" -c 'from tidemark.stream.spark_internals import LOG_CONFIGURATION; print(LOG_CONFIGURATION.as_uri())')
 SPARK_HOME=${SPARK_HOME:-$("$python" -c 'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent)')}
 PYSPARK_PYTHON=${PYSPARK_PYTHON:-$(command -v "$python")}
 PYSPARK_DRIVER_PYTHON=$(command -v "$python")

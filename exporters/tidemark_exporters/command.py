@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from tidemark.command_line.options import config_option, load_long_running, log_options
 from tidemark.core.errors import ConfigError
-from tidemark.kafka.command_options import config_option, load_long_running, log_options
 
 
 @click.command("export", help="Serve metrics, the status page and its API, and deliver alerts.")

@@ -29,7 +29,7 @@ from tidemark_exporters.export.table import Table, bound_time
 from tidemark_exporters.http_server import Site, serve_site
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 from tidemark_exporters.notify.seen_ids import SeenIds
-from tidemark_exporters.pages.past_alerts import read_past_alerts
+from tidemark_exporters.pages.alerts import read_past_alerts
 from tidemark_exporters.pages.responses import Pages
 from tidemark_exporters.record_decoder import RecordDecoder
 from tidemark_exporters.topic_counts import TopicCounts
@@ -73,7 +73,7 @@ class Exporter:
         self._serve_metrics = serve_metrics
         self._on_ready = on_ready
         self.metrics = ExportMetrics()
-        self.table = Table()
+        self.table = Table(settings.detect.lag_threshold())
         self._counters = EventCounters()
         self._failures = self.metrics.failures
         self._renderer = Renderer(settings.export, self._failures)
@@ -233,7 +233,7 @@ class Exporter:
         while not self._stopped.is_set():
             self._moved_at[VIEWS] = time.monotonic()
             for message in self._views.poll(POLL_MS):
-                self._decoder.guarded(self._apply_view, message, self._views.topic)
+                self._decoder.take(message, self._views.topic, self._apply_view)
             self._check_caught_up(VIEWS, self._views)
             now = time.monotonic()
             if self._serve_metrics and now >= next_refresh:
@@ -249,10 +249,9 @@ class Exporter:
                 next_tick = now + TICK_SECONDS
         self._views.close()
 
-    def _apply_view(self, message: Message) -> None:
+    def _apply_view(self, message: Message, record: object) -> None:
         key = (message.key or b"").decode("utf-8", "replace")
-        record = self._decoder.decode(message, self._views.topic)
-        if message.value is None:
+        if record is None:
             self.table.apply(key, None)
         elif isinstance(record, View):
             view = bound_time(record, message.timestamp, time.time())
@@ -275,8 +274,7 @@ class Exporter:
             records = [
                 (alert, (message.partition, message.offset))
                 for message in self._alerts.poll(POLL_MS)
-                if (alert := self._decoder.guarded(self._count_alert, message, self._alerts.topic))
-                is not None
+                if (alert := self._decoder.take(message, self._alerts.topic, self._count_alert))
             ]
             if records:
                 with self._failures.guard("alert", "all receivers"):
@@ -291,9 +289,8 @@ class Exporter:
     def _watch_ends(self) -> None:
         self._counts.watch(self._stopped, ENDS_SECONDS)
 
-    def _count_alert(self, message: Message) -> Alert | None:
+    def _count_alert(self, message: Message, record: object) -> Alert | None:
         """The record as an alert; counted when it is newer than this process and not repeated."""
-        record = self._decoder.decode(message, self._alerts.topic)
         if not isinstance(record, Alert):
             return None
         if self._seen.add(record.id) and message.offset >= self._alerts.end[message.partition]:

@@ -25,26 +25,17 @@ class RecordDecoder:
         # Looked up once: `labels` costs more than to count.
         self._read: dict[str, Counter] = {}
 
-    def decode(self, message: Message, topic: str) -> object:
-        """The record; None for a tombstone, and for a value that cannot be decoded."""
+    def take(self, message: Message, topic: str, apply: Callable[[Message, object], T]) -> T | None:
+        """What `apply` makes of the record, which is None for a tombstone.
+
+        A record that cannot be used never ends the process, whatever it passed before.
+        """
         read = self._read.get(topic)
         if read is None:
             read = self._read[topic] = self._metrics.records_read.labels(topic=topic)
         read.inc()
-        if message.value is None:
-            return None
         try:
-            return decode_record(message.value)
-        except WireError as error:
-            self._skip(message, topic, error)
-            return None
-
-    def guarded(
-        self, apply: Callable[[Message], T | None], message: Message, topic: str
-    ) -> T | None:
-        """The last line of defence: a record that passed every check never ends the process."""
-        try:
-            return apply(message)
+            return apply(message, None if message.value is None else decode_record(message.value))
         except Exception as error:
             self._skip(message, topic, error)
             return None

@@ -65,8 +65,11 @@ COMMANDS = {
         "tidemark.verbs.assets:assets",
         "Write the dashboards, rules and documentation that come with it.",
     ),
-    "check-config": ("tidemark.verbs.config:check_config", "Check the configuration."),
-    "version": ("tidemark.verbs.config:version", "Print the versions that a bug report needs."),
+    "check-config": (
+        "tidemark.verbs.check_config.command:check_config",
+        "Check the configuration.",
+    ),
+    "version": ("tidemark.verbs.version:version", "Print the versions that a bug report needs."),
 }
 # The verbs of the distribution kafka-tidemark-lab, which are its entry points.
 LAB_COMMANDS = {

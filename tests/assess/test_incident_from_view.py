@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.export.make import NOW, alert, view
 from tidemark.assess.incident.from_view import MAX_STEPS, PAUSE_SECONDS, newest_incident
-from tidemark.assess.incident.texts import happenings
+from tidemark.assess.incident.step import happenings
 from tidemark.core.records import Alert, LastCommittedView, ReplicaView, View
 
 HISTORY: list[tuple[float, list[int]]] = [

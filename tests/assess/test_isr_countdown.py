@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.assess.thresholds import LAG_MS
 from tests.export.make import NOW
 from tests.pages.make import healthy_view
-from tidemark.assess.isr_countdown import Countdown, countdown_text, countdowns
+from tidemark.assess.isr_removal import Countdown, countdown_text, countdowns
 
 
 def lagging(limit_ms: float | None = None, **second: Any) -> Any:
@@ -21,25 +22,28 @@ def lagging(limit_ms: float | None = None, **second: Any) -> Any:
 
 
 def test_those_that_are_not_known_come_last() -> None:
-    assert countdowns(lagging(), NOW) == [Countdown(3, 11e3, 26e3), Countdown(2, None, None)]
+    assert countdowns(lagging(), NOW, LAG_MS) == [
+        Countdown(3, 11e3, 26e3),
+        Countdown(2, None, None),
+    ]
     known = lagging(30e3, isr_removal_earliest_ms=1e3, isr_removal_latest_ms=16e3)
-    assert [each.broker for each in countdowns(known, NOW)] == [2, 3]
+    assert [each.broker for each in countdowns(known, NOW, LAG_MS)] == [2, 3]
     # The estimate is that of the view, which is older.
-    assert countdowns(known, NOW + 10)[0] == Countdown(2, 0.0, 6e3)
+    assert countdowns(known, NOW + 10, LAG_MS)[0] == Countdown(2, 0.0, 6e3)
 
 
 def test_a_follower_without_an_estimate_is_not_named_where_the_limit_is_not_the_reason() -> None:
-    assert [each.broker for each in countdowns(lagging(30e3), NOW)] == [3]
-    assert [each.broker for each in countdowns(lagging(error="timed_out"), NOW)] == [3]
-    assert [each.broker for each in countdowns(lagging(in_sync=False), NOW)] == [3]
-    assert [each.broker for each in countdowns(lagging(lag_ms=1_500.0), NOW)] == [3]
+    assert [each.broker for each in countdowns(lagging(30e3), NOW, LAG_MS)] == [3]
+    assert [each.broker for each in countdowns(lagging(error="timed_out"), NOW, LAG_MS)] == [3]
+    assert [each.broker for each in countdowns(lagging(in_sync=False), NOW, LAG_MS)] == [3]
+    assert [each.broker for each in countdowns(lagging(lag_ms=1_500.0), NOW, LAG_MS)] == [3]
     leaderless = lagging()
     leaderless.leader = None
-    assert [each.broker for each in countdowns(leaderless, NOW)] == [3]
+    assert [each.broker for each in countdowns(leaderless, NOW, LAG_MS)] == [3]
 
 
 def test_the_sentences() -> None:
-    known, unknown = countdowns(lagging(), NOW)
+    known, unknown = countdowns(lagging(), NOW, LAG_MS)
     assert countdown_text(known, 1) == (
         "broker 3 leaves the in-sync set in 11 to 26 s unless it catches up"
     )

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidemark.assess.isr_removal import Removal, expect_removal, lag_limit_ms
+from tests.assess.thresholds import LAG_MS
+from tidemark.assess.isr_removal import Removal, expect_removal, replica_lag_time_max_ms
 from tidemark.core.broker_report import BrokerConfiguration
 from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.offset_history import add_sample
@@ -35,19 +36,19 @@ def follower(log_end: int | None = 100, error: str | None = None) -> ReplicaStat
 
 def test_a_stopped_follower_leaves_within_half_a_limit() -> None:
     """It was caught up at the last sample before the first record that it lacks."""
-    found = expect_removal(state(), follower(), 30_000.0, None, NOW)
+    found = expect_removal(state(), follower(), 30_000.0, None, LAG_MS, NOW)
     assert found == Removal(10_000.0, 26_000.0)
 
 
 def test_a_slow_follower_may_have_been_behind_for_longer() -> None:
-    found = expect_removal(state(), follower(), 30_000.0, NOW - 25, NOW)
+    found = expect_removal(state(), follower(), 30_000.0, NOW - 25, LAG_MS, NOW)
     assert found == Removal(3_000.0, 26_000.0)
-    late = expect_removal(state(), follower(), 10_000.0, NOW - 25, NOW)
+    late = expect_removal(state(), follower(), 10_000.0, NOW - 25, LAG_MS, NOW)
     assert late == Removal(0.0, 0.0)
 
 
 def test_a_follower_that_was_never_seen_caught_up_may_leave_at_once() -> None:
-    found = expect_removal(state(), follower(50), 30_000.0, None, NOW)
+    found = expect_removal(state(), follower(50), 30_000.0, None, LAG_MS, NOW)
     assert found == Removal(0.0, 25_000.0)
 
 
@@ -67,14 +68,14 @@ def test_a_follower_that_was_never_seen_caught_up_may_leave_at_once() -> None:
 def test_nothing_is_said_where_it_is_not_behind_or_unknown(
     changes: dict[str, Any], replica: ReplicaState, limit_ms: float | None
 ) -> None:
-    assert expect_removal(state(**changes), replica, limit_ms, None, NOW) is None
+    assert expect_removal(state(**changes), replica, limit_ms, None, LAG_MS, NOW) is None
 
 
 def test_the_limit_is_that_of_the_leader_and_not_too_old() -> None:
     node = NodeState(observed_at=NOW, configuration_at=NOW - 60)
     node.configuration = BrokerConfiguration(replica_lag_time_max_ms=30_000)
     cluster = ClusterState(nodes={1: node})
-    assert lag_limit_ms(cluster, 1, NOW) == 30_000.0
-    assert lag_limit_ms(cluster, 2, NOW) is None
-    assert lag_limit_ms(cluster, None, NOW) is None
-    assert lag_limit_ms(cluster, 1, NOW + 2_000) is None
+    assert replica_lag_time_max_ms(cluster, 1, NOW) == 30_000.0
+    assert replica_lag_time_max_ms(cluster, 2, NOW) is None
+    assert replica_lag_time_max_ms(cluster, None, NOW) is None
+    assert replica_lag_time_max_ms(cluster, 1, NOW + 2_000) is None

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.assess.thresholds import LAG_MS, LAG_THRESHOLD
 from tidemark.assess.candidates import Candidates, candidates_of
 from tidemark.assess.safe_to_stop import StopEffect, stop_effect, stop_impacts
 from tidemark.core.records import ReplicaView, View
@@ -56,16 +57,16 @@ BELOW_HIGH_WATERMARK = "its log ends at 99, below the high watermark 100"
     ],
 )
 def test_what_disqualifies_a_replica(sample: dict[str, Any], reason: str | None) -> None:
-    assert candidates_of(view({2: sample})).disqualified.get(2) == reason
+    assert candidates_of(view({2: sample}), LAG_MS).disqualified.get(2) == reason
 
 
 def test_a_member_without_a_sample_is_disqualified() -> None:
-    candidates = candidates_of(view(assigned=[1, 2], in_sync_replicas=[1, 2, 3]))
+    candidates = candidates_of(view(assigned=[1, 2], in_sync_replicas=[1, 2, 3]), LAG_MS)
     assert candidates.disqualified == {3: "it was not sampled"}
 
 
 def test_lag_alone_disqualifies_no_replica() -> None:
-    candidates = candidates_of(view({2: {"lag_ms": 2_500.0}, 3: {"lag_ms": 2_000.0}}))
+    candidates = candidates_of(view({2: {"lag_ms": 2_500.0}, 3: {"lag_ms": 2_000.0}}), LAG_MS)
     assert candidates.lagging == {2: "it is 2.5 s behind"}
     assert candidates.disqualified == {}
 
@@ -80,7 +81,7 @@ def test_lag_alone_disqualifies_no_replica() -> None:
     ],
 )
 def test_when_nothing_is_known(changes: dict[str, Any], reason: str | None) -> None:
-    assert candidates_of(view(**changes)).unknown == reason
+    assert candidates_of(view(**changes), LAG_MS).unknown == reason
 
 
 SILENT = {"error": "timed_out"}
@@ -193,7 +194,10 @@ CASES: list[tuple[str, View, dict[int, str | None]]] = [
     ("seen", "effects"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
 def test_effect(seen: View, effects: dict[int, str | None]) -> None:
-    found = {broker: [i.effect for i in stop_impacts([seen], broker)] for broker in effects}
+    found = {
+        broker: [i.effect for i in stop_impacts([seen], LAG_THRESHOLD, broker)]
+        for broker in effects
+    }
     assert found == {broker: [effect] if effect else [] for broker, effect in effects.items()}
 
 
@@ -233,7 +237,9 @@ BEHIND_2 = "broker 2 does not count: its log ends at 60, below the high watermar
     ],
 )
 def test_the_detail_names_the_reasons(seen: View, broker: int, details: list[str]) -> None:
-    assert [impact.detail for impact in stop_impacts([seen], broker)] == ["; ".join(details)]
+    assert [impact.detail for impact in stop_impacts([seen], LAG_THRESHOLD, broker)] == [
+        "; ".join(details)
+    ]
 
 
 def test_worst_first_then_by_name() -> None:
@@ -244,7 +250,7 @@ def test_worst_first_then_by_name() -> None:
         view(topic="a", partition=1, assigned=[1], effective_min_in_sync_replicas=1),
         View(scope="cluster", kafka_cluster="main", at=1.0, pass_number=1, collector="c"),
     ]
-    impacts = stop_impacts(views, 1)
+    impacts = stop_impacts(views, LAG_THRESHOLD, 1)
     assert {impact.cluster for impact in impacts} == {"main"}
     assert [(impact.effect, impact.topic, impact.partition) for impact in impacts] == [
         ("offline", "a", 1),

@@ -25,7 +25,7 @@ from tidemark.collect.codecs.wire import (
     encode_string,
 )
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.sample.request_plan import BrokerPlan, Subset
+from tidemark.collect.watched.request_plan import BrokerPlan, Subset
 from tidemark.garbage_collector import NEW_SECONDS, DueCollections
 from tidemark.settings import Cluster, Collect
 

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 from tests.bench.row import Row, with_target
 from tests.processes import cpu_seconds, descendants
 from tests.soak.sampling import pss_mb
-from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.collector import Collector
-from tidemark.collect.metrics import CollectMetrics
+from tidemark.collect.metrics import CollectMetrics, PassFigures
 from tidemark.collect.publish.kafka_publisher import KafkaPublisher
 from tidemark.collect.publish.pack import EventRecord
 from tidemark.collect.publish.publisher import Publisher
@@ -92,7 +91,7 @@ class Durations(CollectMetrics):
         self.missed = 0
 
     def passed(
-        self, cluster: str, seconds: float, passes: PassRunner, publisher: Publisher
+        self, cluster: str, seconds: float, passes: PassFigures, publisher: Publisher
     ) -> None:
         super().passed(cluster, seconds, passes, publisher)
         self.seconds.append(seconds)
@@ -208,7 +207,7 @@ def measured(cluster: LocalCluster, case: Case, pids: list[int]) -> Measured:
         kafka=connection,
         topics=topics,
         clusters=[Cluster(name="real", bootstrap_servers=cluster.bootstrap_servers)],
-        collect=Collect(collector="bench", event_version=2),
+        collect=Collect(collector="bench"),
     )
     publisher: Publisher = KafkaPublisher(settings) if case.publishes else Dropped(GROUPS)
     metrics, gate = Durations(), Gate()

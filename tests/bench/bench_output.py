@@ -25,6 +25,7 @@ from tidemark.core.records import View, decode_record
 from tidemark.kafka.client import make_consumer
 from tidemark.settings import Settings
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import wait_until
 
 PERIOD_SECONDS = 5.0
 LOADS = (
@@ -126,11 +127,12 @@ class _Paced:
             time.sleep(max(0.0, due - time.monotonic()))
             self.publish(number, records)
         wanted = [(number, p) for number in numbers for p in self._load.elected(number)]
-        deadline = time.monotonic() + ARRIVAL_SECONDS
-        while any(partition not in self._views.arrived for _, partition in wanted):
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"views are missing:\n{self.run.stream.log_tail()}")
-            time.sleep(0.05)
+        wait_until(
+            lambda: all(partition in self._views.arrived for _, partition in wanted),
+            ARRIVAL_SECONDS,
+            "the views arrive",
+            seen=self.run.stream.log_tail,
+        )
         return sorted(
             self._views.arrived[p] - self._acknowledged[number, self._load.group(p)]
             for number, p in wanted

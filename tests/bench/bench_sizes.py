@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from kafka.codec import gzip_encode
 
 from tests.bench.moving_passes import MovingPasses
 from tests.bench.row import Row, sized
-from tidemark.core.compact_events import COMPACT_VERSION
 from tidemark.detect.thresholds import Detection
-from tidemark.kafka.compression import GZIP_LEVEL
+from tidemark.kafka.client_internals import GZIP_LEVEL
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.rows import RawRecord
 from tidemark.stream.stored_state import to_stored
@@ -28,25 +26,19 @@ LOAD = MovingPasses(PARTITIONS, 1, 1, PERIOD_SECONDS)
 
 def rows() -> Iterator[Row]:
     blob: bytes | None = None
-    values: dict[int, list[bytes]] = {}
+    values: list[bytes] = []
     views: list[bytes] = []
     offset = 0
     for number in range(PASSES):
-        values = {
-            version: [value for _, value in replace(LOAD, version=version).records(number)]
-            for version in (1, COMPACT_VERSION)
-        }
-        records = [
-            RawRecord(0, offset + index, 0.0, value) for index, value in enumerate(values[1])
-        ]
+        values = [value for _, value in LOAD.records(number)]
+        records = [RawRecord(0, offset + index, 0.0, value) for index, value in enumerate(values)]
         offset += len(records)
         blob, out = fold_group(blob, records, Detection(), 0, 1)
         views += [r.value for r in out if r.destination == "partition_views" and r.value]
     assert blob is not None
     size = f"{PARTITIONS:,} partitions x 3 replicas, healthy, all move, {PASSES} passes"
     for name, encoded, count, level in (
-        ("an observation", values[1], PARTITIONS, GZIP_LEVEL),
-        ("an observation of version 2", values[COMPACT_VERSION], PARTITIONS, GZIP_LEVEL),
+        ("an observation of version 2", values, PARTITIONS, GZIP_LEVEL),
         ("a view", views, len(views), SINK_LEVEL),
     ):
         how = f"{size}; JSON, and what gzip of level {level} makes of batches of 256 KiB"

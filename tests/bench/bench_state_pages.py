@@ -64,7 +64,7 @@ class Spent(NamedTuple):
 
 
 def rows() -> Iterator[Row]:
-    load = MovingPasses(PARTITIONS, MOVES, 1, PERIOD_SECONDS, version=2, sick=SICK)
+    load = MovingPasses(PARTITIONS, MOVES, 1, PERIOD_SECONDS, sick=SICK)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         documents = folded_documents(load)

@@ -24,7 +24,7 @@ from tests.processes import cpu_seconds, descendants, wait_gone
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
 from tidemark.kafka.client import make_producer
-from tidemark.kafka.compression import set_gzip_level
+from tidemark.kafka.client_internals import set_gzip_level
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Connection, Settings, Stream, Topics
 from tidemark_lab.brokers.cluster import LocalCluster

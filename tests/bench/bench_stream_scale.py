@@ -4,8 +4,8 @@ Kafka in and out on three local brokers, every detector on, gzip. Passes of 5 s 
 clock are published one at a time and as a backlog, which warms the JVM up: a backlog alone is a few
 large batches, after which the code of a batch itself still runs interpreted. Then a backlog is
 measured, and passes one at a time, each when the one before it is folded.
-`python -m tests.bench.bench_stream_scale 1 2 10000` prints the rows of chosen versions of the
-events, and of sizes; `make bench` runs all sizes with version 2.
+`python -m tests.bench.bench_stream_scale 10000` prints the rows of chosen sizes; `make bench` runs
+all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from tests.bench.same_events import same_events
 from tests.bench.stream_load import Publisher, Shape, backlog_from, folder_sizes, settings_of
 from tests.soak.sampling import stream_memory
 from tidemark.settings import Settings
-from tidemark.stream.prepare import prepare
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.signals import exit_on
 
@@ -50,7 +49,6 @@ WRITTEN_TARGET = 2.0
 
 
 def rows(shapes: tuple[Shape, ...] = SHAPES) -> Iterator[Row]:
-    prepare(Settings())
     found: dict[str, float] = {}
     with LocalCluster() as cluster, tempfile.TemporaryDirectory() as folder:
         for shape in shapes:
@@ -83,7 +81,7 @@ def _measured(cluster: LocalCluster, folder: Path, shape: Shape) -> Iterator[Row
             1e6 * used / observed,
             "µs",
             f"a backlog of {observed:,} observations in {batches} batches; {shape.how}",
-            TARGETS.get(shape._replace(version=2)),
+            TARGETS.get(shape),
         )
         next_pass = backlog_from(shape.passes, next_pass).stop
         yield from _one_at_a_time(publisher, shape, next_pass, Path(settings.stream.checkpoint))
@@ -121,7 +119,7 @@ def _one_at_a_time(
         ratios.append(written[-1] / (state * observed / shape.partitions))
         count += observed
     name, how = f"one pass at a time, {shape.name}", f"median of {PASSES}; {shape.how}"
-    limit = 1.5 if shape._replace(version=2) == Shape(100_000, 10) else None
+    limit = 1.5 if shape == Shape(100_000, 10) else None
     batches = "from the start to the end of its batches, without the wait for the trigger"
     yield _row(f"stream: batches, {name}", median(seconds), "s", f"{batches}; {how}", limit)
     yield _row(f"stream: CPU, {name}", median(spent), "s", how)
@@ -155,9 +153,8 @@ def _restarted(settings: Settings, folder: Path, shape: Shape, number: int) -> R
         f"stream: restart, {shape.name}",
         seconds,
         "s",
-        "from the start of the process until a pass that waited is folded, Spark's classes "
-        f"archived by `tidemark stream --prepare`; {shape.how}",
-        10.0 if shape.store == "hdfs" else None,
+        f"from the start of the process until a pass that waited is folded; {shape.how}",
+        12.0 if shape.store == "hdfs" else None,
     )
 
 
@@ -167,15 +164,8 @@ def _row(name: str, value: float, unit: str, how: str, limit: float | None = Non
 
 
 def main() -> None:
-    chosen = [int(argument) for argument in sys.argv[1:]]
-    versions = [number for number in chosen if number < 10] or [2]
-    sizes = {number for number in chosen if number >= 10}
-    shapes = tuple(
-        shape._replace(version=version)
-        for version in versions
-        for shape in SHAPES
-        if not sizes or shape.partitions in sizes
-    )
+    sizes = {int(argument) for argument in sys.argv[1:]}
+    shapes = tuple(shape for shape in SHAPES if not sizes or shape.partitions in sizes)
     exit_on(signal.SIGTERM)
     for row in rows(shapes):
         print(msgspec.json.encode({**row, "how": ""}).decode(), flush=True)

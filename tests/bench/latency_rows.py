@@ -13,12 +13,7 @@ from tests.bench.watched_faults import Outcome
 from tidemark.core.identity import alert_name
 from tidemark.detect import DETECTORS as ALL_DETECTORS
 from tidemark.detect.thresholds import Thresholds
-from tidemark_lab.demo.expected_alerts import (
-    EXTRA_PASSES,
-    EXTRA_SECONDS,
-    ExpectedAlert,
-    allowed_seconds,
-)
+from tidemark_lab.judge.expected import EXTRA_PASSES, EXTRA_SECONDS, Expected
 
 # `collect`'s default up to 2,000 partitions.
 PASS_SECONDS: Final = 1.0
@@ -120,7 +115,7 @@ def _from_detectable(
     ]
     if not found:
         return
-    allowed = allowed_seconds(ExpectedAlert("", detector, fault), Thresholds(), PASS_SECONDS)
+    allowed = Expected(detector, fault).allowed_seconds(Thresholds(), PASS_SECONDS)
     row = Row(
         name=f"latency: {fault}, detectable to webhook, {alert}",
         value=max(0.0, *found),
@@ -165,8 +160,8 @@ def first_message_of(outcome: Outcome) -> FirstMessage:
     alert = min(outcome.tidemark, key=lambda name: outcome.tidemark[name])
     detector, hysteresis = DETECTOR_OF.get(alert), 0.0
     if detector is not None:
-        expected = ExpectedAlert("", detector, outcome.fault)
-        hysteresis = allowed_seconds(expected, Thresholds(), PASS_SECONDS) - ALLOWED_SECONDS
+        expected = Expected(detector, outcome.fault)
+        hysteresis = expected.allowed_seconds(Thresholds(), PASS_SECONDS) - ALLOWED_SECONDS
     began = outcome.detectable.get(detector or "", earliest)
     return FirstMessage(outcome.tidemark[alert] - began, hysteresis)
 

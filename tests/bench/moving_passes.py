@@ -40,7 +40,7 @@ class MovingPasses:
 
     Every `sick`-th has a follower that stopped fetching and left the in-sync set; 0: none. Each
     pass elects a leader of `elections` partitions: their views are due at once. A partition has one
-    election at most. `version`: of the events.
+    election at most.
     """
 
     partitions: int
@@ -48,7 +48,6 @@ class MovingPasses:
     groups: int
     period_seconds: float
     elections: int = 0
-    version: int = 1
     sick: int = 0
 
     @property
@@ -139,9 +138,7 @@ class MovingPasses:
 
     def packed(self, number: int) -> list[EventRecord]:
         """The records of a pass as a collector makes them."""
-        packer = Packer(
-            CLUSTER, COLLECTOR, COLLECTOR_EPOCH, number, self.groups, version=self.version
-        )
+        packer = Packer(CLUSTER, COLLECTOR, COLLECTOR_EPOCH, number, self.groups)
         for partition, event in self.observations(number):
             packer.add(self.group(partition), event)
         at = self.at(number)

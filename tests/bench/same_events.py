@@ -140,7 +140,7 @@ def main(given: str, folder: str) -> None:
 
 def start_count(spark: SparkSession, settings: Settings, name: str, folder: Path) -> StreamingQuery:
     """As the stream's own query, until the end of the topic and into memory."""
-    events = read_events(spark, settings, "earliest")
+    events = read_events(spark, settings)
     tasks = tasks_at_once(spark.sparkContext.master or "")
     if tasks is not None:
         events = events.coalesce(tasks)

@@ -35,7 +35,6 @@ class Shape(NamedTuple):
 
     partitions: int
     moves: int
-    version: int = 2
     store: Store = "hdfs"
 
     @property
@@ -44,9 +43,7 @@ class Shape(NamedTuple):
 
     @property
     def passes(self) -> MovingPasses:
-        return MovingPasses(
-            self.partitions, self.moves, GROUPS, PERIOD_SECONDS, version=self.version, sick=SICK
-        )
+        return MovingPasses(self.partitions, self.moves, GROUPS, PERIOD_SECONDS, sick=SICK)
 
     @property
     def is_large(self) -> bool:
@@ -56,7 +53,7 @@ class Shape(NamedTuple):
     def how(self) -> str:
         trigger = "" if self.is_large else f", a trigger of {TRIGGER_MS / 1000:g} s"
         return (
-            f"driver, JVM and Python workers, {GROUPS} groups, events of version {self.version}, a "
+            f"driver, JVM and Python workers, {GROUPS} groups, events of version 2, a "
             f"pass per 5 s, quiet partitions in every sixth pass, one in {SICK:,} with a follower "
             f"that stopped{trigger}"
         )
@@ -64,7 +61,7 @@ class Shape(NamedTuple):
 
 def settings_of(cluster: LocalCluster, folder: Path, shape: Shape, suffix: str = "") -> Settings:
     """Of a stream with topics of its own, which are created."""
-    prefix = f"scale-{shape.partitions}-{shape.moves}-{shape.version}-{shape.store}{suffix}"
+    prefix = f"scale-{shape.partitions}-{shape.moves}-{shape.store}{suffix}"
     settings = Settings(
         kafka=Connection(bootstrap_servers=cluster.bootstrap_servers),
         topics=Topics(prefix=prefix, partitions=GROUPS, min_in_sync_replicas=1),

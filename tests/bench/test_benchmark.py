@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from tests.bench.benchmark import run_benchmark
 from tests.conftest import ROOT
 from tests.processes import wait_gone
+from tidemark_lab.brokers.wait import wait_until
 
 ROW = '{"name": "%s", "value": %s, "unit": "s", "how": "h"}'
 BENCHMARKS = {
@@ -137,8 +137,5 @@ def test_a_benchmark_that_is_killed_leaves_nothing_behind(folder: Path) -> None:
 
 
 def _pids(file: Path) -> list[int]:
-    deadline = time.monotonic() + 60.0
-    while not file.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(file.exists, 60.0, f"{file} exists")
     return [int(pid) for pid in file.read_text().split()]

@@ -8,7 +8,6 @@ Both make this stack faster than it usually is.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +19,7 @@ from tests.delivery.services import RealAlertmanager, ask_prometheus, free_port
 from tests.parts import Parts
 from tidemark.core.errors import TidemarkError
 from tidemark_lab.brokers.receiver import ReceivedAlert, WebhookReceiver
+from tidemark_lab.brokers.wait import wait_until
 from tidemark_lab.demo.services import start_prometheus
 
 JMX_RULES: Final = ROOT / "tests" / "bench" / "usual_stack.yaml"
@@ -112,12 +112,12 @@ class UsualStack(Parts):
             prometheus_document(self._targets, rules, manager.url),
         )
         self._stack.callback(prometheus.stop, 5.0)
-        deadline = time.monotonic() + READY_SECONDS
-        while not self._is_ready():
-            failure = prometheus.failure()
-            if failure is not None or time.monotonic() > deadline:
-                raise TidemarkError(failure or f"no two scrapes in {READY_SECONDS:.0f} s")
-            time.sleep(0.2)
+
+        def check() -> None:
+            if (failure := prometheus.failure()) is not None:
+                raise TidemarkError(failure)
+
+        wait_until(self._is_ready, READY_SECONDS, "Prometheus scrapes twice", check=check)
 
     def _is_ready(self) -> bool:
         found = ask_prometheus(self._url, "query", query="count_over_time(up[1m]) >= 2 and up == 1")

@@ -31,9 +31,12 @@ from tidemark_lab.brokers.load_producer import LoadProducer
 from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.probe import Probe
 from tidemark_lab.brokers.receiver import WebhookReceiver
-from tidemark_lab.demo.scenes import open_alerts
+from tidemark_lab.brokers.wait import comes_true, wait_until
 from tidemark_lab.demo.services import FRESH_SECONDS, STEADY_SECONDS, Services
-from tidemark_lab.faults.node_faults import Crash, Fault, Pause, SlowFollower, wait_until
+from tidemark_lab.demo.watched import as_received
+from tidemark_lab.faults.fault import Fault
+from tidemark_lab.faults.node_faults import Crash, Pause, SlowFollower
+from tidemark_lab.judge.expected import open_alerts
 
 TOPIC: Final = "orders"
 PARTITIONS: Final = 12
@@ -162,18 +165,19 @@ class WatchedCluster(Parts):
 
     def _hold(self, kind: FaultKind, outcome: Outcome, stack: UsualStack) -> None:
         """Until both pipelines have posted, or for the fault's own time."""
-        deadline = time.monotonic() + (kind.held_seconds or MESSAGE_SECONDS)
-        settled = None
-        while (now := time.monotonic()) < deadline:
-            self._services.check()
+        settled: float | None = None
+
+        def both_have_posted() -> bool:
+            nonlocal settled
             outcome.tidemark = first_posts(self._hook.alerts(), outcome.began)
             outcome.usual = first_posts(stack.firing(), outcome.began)
-            both = outcome.tidemark and UNDER_REPLICATED in outcome.usual
-            if kind.held_seconds is None and both:
-                settled = settled or now
-                if now - settled > AFTER_SECONDS:
-                    return
-            time.sleep(0.1)
+            if kind.held_seconds is None and outcome.tidemark and UNDER_REPLICATED in outcome.usual:
+                settled = settled or time.monotonic()
+            return settled is not None and time.monotonic() - settled > AFTER_SECONDS
+
+        # Whoever has not posted by then is missing in the outcome.
+        seconds = kind.held_seconds or MESSAGE_SECONDS
+        comes_true(both_have_posted, seconds, check=self._services.check)
 
     def _make_whole(self) -> None:
         wait_until(lambda: self._cluster.is_whole([TOPIC]), WHOLE_SECONDS, "all replicas in sync")
@@ -186,19 +190,22 @@ class WatchedCluster(Parts):
 
     def _wait_quiet(self) -> None:
         """Until no alert is open and passes are judged as they come: Spark is slow at first."""
-        deadline, since = time.monotonic() + QUIET_SECONDS, None
-        while since is None or time.monotonic() - since < STEADY_SECONDS:
-            self._services.check()
-            found = open_alerts(self._hook.alerts()) - LASTING
+        found: set[str] = set()
+        age = math.inf
+        since: float | None = None
+
+        def is_quiet() -> bool:
+            nonlocal found, age, since
+            found = open_alerts(map(as_received, self._hook.alerts())) - LASTING
             newest = metric(self._services.listen, NEWEST_PASS)
             age = math.inf if newest is None else time.time() - newest
             since = None if found or age > FRESH_SECONDS else (since or time.monotonic())
-            if time.monotonic() > deadline:
-                print(f"  the machine is busy: the newest pass is {age:.1f} s old", flush=True)
-                if found:
-                    raise TidemarkError(f"open before a fault: {', '.join(sorted(found))}")
-                return
-            time.sleep(0.2)
+            return since is not None and time.monotonic() - since >= STEADY_SECONDS
+
+        if not comes_true(is_quiet, QUIET_SECONDS, check=self._services.check):
+            print(f"  the machine is busy: the newest pass is {age:.1f} s old", flush=True)
+            if found:
+                raise TidemarkError(f"open before a fault: {', '.join(sorted(found))}")
 
 
 def run_faults(folder: Path, kinds: list[FaultKind]) -> Iterator[Outcome]:

@@ -16,8 +16,7 @@ import pytest
 from tests.conftest import ROOT
 from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.recording import Line
-from tidemark.verbs.replay.reducer import LineReducer
+from tidemark.observations.recorded_lines import Line, LineReducer
 
 CASES = ROOT / "tests" / "testdata" / "cases"
 LOSS, UNCLEAN = "KafkaCommittedDataLoss", "KafkaUncleanElection"

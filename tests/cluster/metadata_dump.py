@@ -18,8 +18,8 @@ _TYPES: Final = {
     re.sub(r"(?<!^)(?=[A-Z])", "_", make.__name__).upper(): schema
     for make, schema in BY_TYPE.items()
 }
-# Structures that are read over.
-_NOT_KEPT: Final = ("end_points", "features")
+# Tagged fields that are read over; untagged ones have an entry in the table.
+_READ_OVER: Final = frozenset({"directories", "log_dirs", "name", "reason"})
 
 
 def dump(paths: Iterable[Path]) -> dict[Path, dict[int, Any]]:
@@ -56,7 +56,6 @@ def _record(payload: dict[str, Any]) -> Any:
         return None
     given = {re.sub(r"(?=[A-Z])", "_", key).lower(): v for key, v in payload["data"].items()}
     known = {field.name for field in schema.fields}
-    assert set(given) <= known, (payload, known)
+    assert set(given) <= known | _READ_OVER, (payload, known)
     values = {field.name: given.get(field.name, field.default) for field in schema.fields}
-    values.update(dict.fromkeys(known.intersection(_NOT_KEPT)))
-    return schema.make(**values)
+    return schema.make(*(values[name] for name in schema.make._fields))

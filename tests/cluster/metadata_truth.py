@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,6 @@ from tests.cluster.metadata_dump import dump
 from tidemark.collect.sources.metadata_log.batches import read_batches
 from tidemark.collect.sources.metadata_log.changes import decode_batch
 from tidemark.collect.sources.metadata_log.records import (
-    NO_LEADER_CHANGE,
     OtherRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -24,6 +22,7 @@ from tidemark.collect.sources.metadata_log.tail import MetadataLogTail
 from tidemark.core.events import MetadataChange, PartitionDeleted
 from tidemark.settings import Cluster
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import wait_until
 
 # (partition epoch, leader epoch, leader, in-sync set, replicas, recovering, eligible replicas)
 State = tuple[int, int, int | None, list[int], list[int], bool, list[int] | None]
@@ -45,12 +44,11 @@ class Following:
             self.offset = offset
 
     def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, "the metadata log was not read in time"
+        def take() -> None:
             self.events += self.tail.take()
-            time.sleep(0.02)
-        self.events += self.tail.take()
+
+        wait_until(condition, seconds, "the metadata log is read", check=take)
+        take()
 
     def changes(self) -> list[MetadataChange]:
         return [event for event in self.events if isinstance(event, MetadataChange)]
@@ -69,14 +67,15 @@ def following(brokers: LocalCluster) -> Iterator[Following]:
 
 def copy_of_log(folder: Path, place: Path, offset: int) -> Path:
     """A copy of a live folder, once it has the record at `offset`."""
-    deadline = time.monotonic() + 30
-    while True:
-        copied = Path(shutil.copytree(folder, place / "copy", dirs_exist_ok=True))
-        batches, _ = read_batches(max(copied.glob("*.log")).read_bytes(), check_crc=True)
-        if batches and batches[-1].last_offset >= offset:
-            return copied
-        assert time.monotonic() < deadline, f"offset {offset} did not reach {folder}"
-        time.sleep(0.1)
+
+    def copied() -> Path | None:
+        found = Path(shutil.copytree(folder, place / "copy", dirs_exist_ok=True))
+        batches, _ = read_batches(max(found.glob("*.log")).read_bytes(), check_crc=True)
+        return found if batches and batches[-1].last_offset >= offset else None
+
+    found = wait_until(copied, 30.0, f"offset {offset} reaches {folder}")
+    assert found is not None
+    return found
 
 
 def compare_records(folder: Path) -> tuple[int, dict[int, Any]]:
@@ -121,16 +120,16 @@ def expected_states(log: dict[int, Any]) -> dict[int, tuple[str, int, State]]:
                     record.isr,
                     record.replicas,
                     record.leader_recovery_state == 1,
-                    record.eligible_leader_replicas or [],
+                    record.eligible_leader_replicas,
                 )
             case PartitionChangeRecord():
                 epoch, leader_epoch, leader, isr, replicas, recovering, eligible = known[
                     record.topic_id, record.partition_id
                 ]
-                if record.leader != NO_LEADER_CHANGE:
+                if record.leader is not None:
                     leader_epoch += 1
                     leader = record.leader if record.leader >= 0 else None
-                if record.leader_recovery_state >= 0:
+                if record.leader_recovery_state is not None:
                     recovering = record.leader_recovery_state == 1
                 if record.eligible_leader_replicas is not None:
                     eligible = record.eligible_leader_replicas

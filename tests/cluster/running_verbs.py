@@ -15,6 +15,7 @@ from typing import Any
 import requests
 
 from tests.delivery.services import free_port
+from tidemark_lab.brokers.wait import wait_until
 
 
 class Verb:
@@ -56,11 +57,14 @@ class Verb:
 
     def wait_for(self, condition: Callable[[], bool], what: str, seconds: float) -> float:
         began = time.monotonic()
-        while not condition():
+
+        def runs() -> None:
             assert self.process.poll() is None, f"{self.verb} ended:\n{self.tail()}"
-            is_late = time.monotonic() - began > seconds
-            assert not is_late, f"{self.verb}: no {what}: {self.probe('ready')}\n{self.tail()}"
-            time.sleep(0.2)
+
+        def seen() -> str:
+            return f"{self.probe('ready')}\n{self.tail()}"
+
+        wait_until(condition, seconds, f"{self.verb}: {what}", seen=seen, check=runs)
         return time.monotonic() - began
 
     def entries(self) -> list[dict[str, Any]]:

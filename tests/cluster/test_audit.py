@@ -20,6 +20,7 @@ from tidemark.kafka.client import make_admin, make_producer
 from tidemark.settings import Connection
 from tidemark.verbs.audit.command import audit
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 
@@ -201,9 +202,7 @@ def test_elections_and_truncations_are_no_difference(brokers: LocalCluster) -> N
                     brokers.start_broker(broker)
                 code, found = run(brokers, "--whole" if number % 2 else "--sample=20")
                 assert (code, found["differences"]) == (0, 0), found
-            deadline = time.monotonic() + 60
-            while not brokers.is_whole(TOPICS) and time.monotonic() < deadline:
-                time.sleep(0.2)
+            wait_until(lambda: brokers.is_whole(TOPICS), 60.0, "every replica is in sync")
 
 
 def segments(brokers: LocalCluster, broker: int, name: str) -> list[Path]:
@@ -222,9 +221,7 @@ def test_each_planted_difference_is_found_as_kafkas_own_tool_does(
         producer.flush(10)
     producer.close(timeout=5)
     brokers.elect_preferred_leaders({"alone": [0, 1], "twin": [0, 1]})
-    deadline = time.monotonic() + 60
-    while not brokers.is_whole(TOPICS) and time.monotonic() < deadline:
-        time.sleep(0.2)
+    wait_until(lambda: brokers.is_whole(TOPICS), 60.0, "every replica is in sync")
     # The followers learn the last high watermark.
     time.sleep(2)
     others = "kind-.*|alone|transactions|deleted|twin"
@@ -251,9 +248,7 @@ def test_each_planted_difference_is_found_as_kafkas_own_tool_does(
     target.write_bytes(source.read_bytes())
     brokers.start_broker(3)
     planted["twin-1"] = [0]
-    deadline = time.monotonic() + 60
-    while not brokers.is_whole(TOPICS) and time.monotonic() < deadline:
-        time.sleep(0.2)
+    wait_until(lambda: brokers.is_whole(TOPICS), 60.0, "every replica is in sync")
     time.sleep(2)
     seen = set(unmatched_partitions(brokers.bootstrap_servers, others, 60, tmp_path))
     assert seen == set(planted)

@@ -16,8 +16,8 @@ from tidemark.core.codec import decode_batch
 from tidemark.core.records import AddingView, OpenAlert, View
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.client import make_producer
+from tidemark.observations.cluster_views import ClusterViews
 from tidemark.settings import Cluster, Collect, Connection
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
 from tidemark_lab.brokers.cluster import LocalCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]

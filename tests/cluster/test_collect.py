@@ -48,6 +48,7 @@ from tidemark.verbs.inspect.command import observe_topic
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.layout import CONTROLLER
 from tidemark_lab.brokers.ports import free_ports
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -299,9 +300,11 @@ def test_jmx_figures_are_those_of_the_endpoint(
     brokers.pause_broker(3)
     try:
         waiting = producer.send("t", value=b"waits for broker 3", partition=0)
-        until = time.monotonic() + 20.0
-        while scrape(endpoints[0], 20.0).event(1, 0.0).produce_purgatory != 1:
-            assert time.monotonic() < until
+        wait_until(
+            lambda: scrape(endpoints[0], 20.0).event(1, 0.0).produce_purgatory == 1,
+            20.0,
+            "the write waits in the purgatory",
+        )
     finally:
         brokers.resume_broker(3)
     waiting.get(20)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,18 +14,9 @@ from tests.conftest import missing
 from tests.processes import commands_with
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm.java import find_java
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
-
-
-def wait_for(workdir: Path, wanted: int, exact: bool = False) -> bool:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        count = len(commands_with(str(workdir)))
-        if count == wanted or (not exact and count > wanted):
-            return True
-        time.sleep(0.1)
-    return False
 
 
 @pytest.mark.parametrize(
@@ -49,9 +39,9 @@ def test_nothing_is_left_of_an_interrupted_demo(
         start_new_session=True,
     ) as demo:
         # The demo itself and its four Kafka processes.
-        assert wait_for(workdir, 5)
+        wait_until(lambda: len(commands_with(str(workdir))) >= 5, 60.0, "the demo runs")
         os.kill(demo.pid, end)
         output = demo.communicate(timeout=60)[0]
     assert demo.returncode == code, output
     assert "Traceback" not in output
-    assert wait_for(workdir, 0, exact=True), commands_with(str(workdir))
+    wait_until(lambda: not commands_with(str(workdir)), 60.0, "nothing of the demo runs")

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.replay import replay
 from tests.conftest import missing
 from tidemark.core.errors import TidemarkError
 from tidemark.core.records import Record, decode_record
 from tidemark_lab.brokers.versions import kafka_version
-from tidemark_lab.drills.run import ALERTS, EVENTS, run_drill
+from tidemark_lab.drills.run import ALERTS, run_drill
 from tidemark_lab.drills.schedules.table import DRILLS
+from tidemark_lab.drills.set_up import EVENTS
+from tidemark_lab.judge.replay import replay
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

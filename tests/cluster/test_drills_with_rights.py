@@ -19,20 +19,20 @@ from tests.cluster.secure_brokers import (
     grant,
     secure_listeners,
 )
-from tests.drill.rights import names, with_describe_alone
+from tests.drills.rights import names, with_describe_alone
 from tidemark.collect.metadata.refusals import TOPICS
 from tidemark.core.codec import decode_batch
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert, decode_record
 from tidemark.settings import Cluster
-from tidemark.verbs.acls import DESCRIBE_ONLY, FULL, Grant, command
-from tidemark.verbs.rights import APIS, answered
+from tidemark.verbs.check_config.acls import DESCRIBE_ONLY, FULL, Grant, command
+from tidemark.verbs.check_config.rights import APIS, answered
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.jars import KAFKA_VERSION
-from tidemark_lab.drills import run
-from tidemark_lab.drills.judge import Result
+from tidemark_lab.drills import run, set_up
 from tidemark_lab.drills.pipeline import CLUSTER_NAME, Pipeline
 from tidemark_lab.drills.schedules.table import DRILLS
+from tidemark_lab.judge.verdict import Result
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 
@@ -79,8 +79,8 @@ def watched_by(
             def watched_cluster(self) -> Cluster:
                 return connection(made, user)
 
-        monkeypatch.setattr(run, "LocalCluster", SecureCluster)
-        monkeypatch.setattr(run, "Pipeline", SecurePipeline)
+        monkeypatch.setattr(set_up, "LocalCluster", SecureCluster)
+        monkeypatch.setattr(set_up, "Pipeline", SecurePipeline)
         yield user
 
 
@@ -106,7 +106,7 @@ def test_a_drill_passes_with_the_documented_rights(
     result = run.run_drill(drill, KAFKA_VERSION, record, print)
     assert findings(result, watched_by) == []
     assert (result.lost > 0) == (drill.lost_on(KAFKA_VERSION) == "some")
-    lines = (record / run.EVENTS).read_bytes().splitlines()
+    lines = (record / set_up.EVENTS).read_bytes().splitlines()
     shown = answered([decode_batch(line) for line in lines])
     assert shown == ({TOPICS} if watched_by == DESCRIBE else APIS.keys())
     if watched_by == DESCRIBE:

@@ -16,6 +16,7 @@ from tidemark.kafka.topic_reader import TopicReader
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import comes_true
 
 OUTAGE_SECONDS = float(os.environ.get("OUTAGE_SECONDS", "45"))
 RECOVERY_SECONDS = 30.0
@@ -32,15 +33,13 @@ class Feed:
         self.number = 0
 
     def run_until(self, done: Callable[[], bool], seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        def put() -> bool:
             payload = f"{self.number:08}".encode()
             self.publisher.put([EventRecord(self.number % 4, payload, "c", (), False)])
             self.number += 1
-            if done():
-                return True
-            time.sleep(0.1)
-        return False
+            return done()
+
+        return comes_true(put, seconds)
 
 
 OUTAGES = {

@@ -27,10 +27,12 @@ from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
 from tidemark_lab.brokers.broker_socket import fetch_metadata
 from tidemark_lab.brokers.cluster import LocalCluster, Place
-from tidemark_lab.brokers.load_producer import LoadProducer, read_partitions
+from tidemark_lab.brokers.load_producer import LoadProducer
 from tidemark_lab.brokers.process import ChildProcess
-from tidemark_lab.demo.loss_comparison import LossComparison, compare_loss
-from tidemark_lab.faults.node_faults import wait_until
+from tidemark_lab.brokers.replica_logs import read_disks
+from tidemark_lab.brokers.wait import wait_until
+from tidemark_lab.judge.loss_comparison import LossComparison, compare_loss
+from tidemark_lab.judge.truth import establish
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 
@@ -155,7 +157,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
             child.stop()
             load.stop(1.0)
             acknowledged = load.acknowledged()
-        stored = read_partitions(cluster.bootstrap_servers, PLACES)
+        found_now = cluster.partitions(["fast", "plain"])
+        leaders = {place: partition.leader_id for place, partition in found_now.items()}
+        logs = read_disks(cluster, PLACES)
     alerts, found = claims(events), []
     for one in played:
         for place in PLACES:
@@ -167,7 +171,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
             evidence = _evidence(alerts, place, one)
             proven = evidence.get("proven")
             bounds = None if proven is None else (proven[0], proven[1])
-            comparison = compare_loss(bounds, records, stored[place].record_ids)
+            truth = establish(records, logs, {place: leaders[place]})
+            comparison = compare_loss(bounds, truth, place)
             found.append(Result(place[0], comparison, evidence))
             print(f"{place[0]}-{place[1]}: {comparison.text()}", file=sys.stderr)
     return found

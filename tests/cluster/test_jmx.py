@@ -31,6 +31,7 @@ from tidemark_lab.brokers.broker_socket import BrokerSocket
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.layout import CONTROLLER
 from tidemark_lab.brokers.ports import free_ports
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
@@ -169,9 +170,12 @@ def test_a_paused_follower_by_jmx_and_by_samples(brokers: LocalCluster, watch: W
     assert all(s.fetch is not None and s.fetch >= CONSUMERS // 2 for s in waiting[2:])
 
     # The leader, which looks every 45 s, removes broker 3 from the in-sync sets of both topics.
-    until = time.monotonic() + 75.0
-    while watch.jmx(1).figures.under_replicated_partitions != 2 and time.monotonic() < until:
-        watch.run(5.0)
+    wait_until(
+        lambda: watch.jmx(1).figures.under_replicated_partitions == 2,
+        75.0,
+        "broker 3 is out of both in-sync sets",
+        check=lambda: watch.run(5.0),
+    )
     watch.run(15.0)
     assert len(watch.named("KafkaPurgatoryGrowing", "resolved")) == 1
     assert watch.jmx(1).produce_purgatory == 0

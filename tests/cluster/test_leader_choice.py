@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -20,11 +19,14 @@ from tidemark.assess.leader_choice import Choice, OffsetRange, choose_leader
 from tidemark.assess.leader_death import LeaderDeath, if_leader_died
 from tidemark.core.records import View
 from tidemark.detect.thresholds import Detection
+from tidemark.observations.cluster_views import ClusterViews
+from tidemark.observations.few_passes import few_passes
 from tidemark.settings import Cluster, Collect
-from tidemark.verbs.few_passes import few_passes
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
 from tidemark_lab.brokers.cluster import LocalCluster
-from tidemark_lab.brokers.load_producer import LoadProducer, read_partitions
+from tidemark_lab.brokers.load_producer import LoadProducer
+from tidemark_lab.brokers.replica_logs import read_disks
+from tidemark_lab.brokers.wait import wait_until
+from tidemark_lab.judge.truth import establish
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 
@@ -75,15 +77,17 @@ class Watch:
 
     def until(self, condition: Callable[[View], bool], what: str) -> dict[int, View]:
         """The views once all meet the condition."""
-        deadline = time.monotonic() + SECONDS
-        while True:
-            found = self.views()
-            if len(found) == PARTITIONS and all(map(condition, found.values())):
-                return found
-            if time.monotonic() > deadline:
-                unmet = next((view for view in found.values() if not condition(view)), None)
-                raise AssertionError(f"not {what} after {SECONDS:.0f} s: {unmet}")
-            time.sleep(0.1)
+        found: dict[int, View] = {}
+
+        def all_meet_it() -> bool:
+            found.update(self.views())
+            return len(found) == PARTITIONS and all(map(condition, found.values()))
+
+        def unmet() -> View | None:
+            return next((view for view in found.values() if not condition(view)), None)
+
+        wait_until(all_meet_it, SECONDS, what, seen=unmet)
+        return found
 
 
 class Truth:
@@ -97,14 +101,11 @@ class Truth:
         return {Acked(r.partition, r.offset, r.id) for r in self._load.acknowledged()} - self._lost
 
     def newly_lost(self) -> set[Acked]:
-        """Acknowledged records that consumers cannot read any more, since the last call."""
-        acknowledged = self.acknowledged()
-        stored = read_partitions(self._brokers.bootstrap_servers, PLACES)
-        lost = {
-            each
-            for each in acknowledged
-            if stored[TOPIC, each.partition].record_ids.get(each.offset) != each.number
-        }
+        """Acknowledged records that the leader's log lacks, and held at the last call."""
+        found = self._brokers.partitions([TOPIC])
+        leaders = {place: partition.leader_id for place, partition in found.items()}
+        truth = establish(self._load.acknowledged(), read_disks(self._brokers, PLACES), leaders)
+        lost = {Acked(r.partition, r.offset, r.id) for r in truth.lost} - self._lost
         self._lost |= lost
         return lost
 

@@ -18,7 +18,7 @@ from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Cluster, Collect
 from tidemark_lab.brokers.cluster import LocalCluster
-from tidemark_lab.faults.node_faults import wait_until
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 

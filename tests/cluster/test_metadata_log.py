@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -28,10 +29,10 @@ from tidemark.core.events import BrokerState, MetadataChange
 from tidemark.core.records import Alert
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.thresholds import Detection
+from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.settings import Cluster, Collect
-from tidemark.verbs.recording import Line
-from tidemark.verbs.replay.reducer import LineReducer
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 
@@ -48,14 +49,15 @@ SHORT = {"metadata.max.retention.bytes": "10000", "metadata.max.retention.ms": "
 
 def again(act: Callable[[], Any], seconds: float = 60.0) -> Any:
     """What `act` returns once the controllers have elected one of them."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            return act()
-        except ClusterError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)
+    answers: list[Any] = []
+
+    def is_answered() -> bool:
+        with contextlib.suppress(ClusterError):
+            answers.append(act())
+        return bool(answers)
+
+    wait_until(is_answered, seconds, "the controllers have elected one of them")
+    return answers[0]
 
 
 def active_controller(brokers: LocalCluster) -> int:

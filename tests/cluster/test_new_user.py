@@ -20,6 +20,7 @@ from tests.conftest import ROOT
 from tests.delivery.services import free_port
 from tidemark.core.extras import WHEEL, install_command
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 
@@ -89,10 +90,11 @@ class Walk:
             )
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        while not condition():
-            logs = {path.name: path.read_text()[-1500:] for path in self.folder.glob("*.log")}
-            assert time.monotonic() - self.began < MAX_SECONDS, (what, logs)
-            time.sleep(0.5)
+        def logs() -> dict[str, str]:
+            return {path.name: path.read_text()[-1500:] for path in self.folder.glob("*.log")}
+
+        left = MAX_SECONDS - (time.monotonic() - self.began)
+        wait_until(condition, left, what, seen=logs)
         print(f"[{time.monotonic() - self.began:5.0f} s] {what}")
 
 

@@ -19,7 +19,7 @@ from tidemark.core.codec import decode_batch
 from tidemark.core.events import BrokerState, Event, MetadataChange, Observation, Pass
 from tidemark.kafka.client import make_producer
 from tidemark.settings import Connection
-from tidemark.verbs.rights import APIS
+from tidemark.verbs.check_config.rights import APIS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 

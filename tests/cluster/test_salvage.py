@@ -21,11 +21,12 @@ from tidemark.core.errors import ClusterError
 from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.client import make_consumer, make_producer
+from tidemark.observations.alerts import alerts_of_file
+from tidemark.observations.few_passes import few_passes
 from tidemark.settings import Cluster, Collect, Connection
-from tidemark.verbs.few_passes import few_passes
-from tidemark.verbs.inspect.losses_command import alerts_of_file
 from tidemark.verbs.salvage.command import salvage
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 
@@ -50,10 +51,7 @@ def connection(cluster: LocalCluster) -> Connection:
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
+    wait_until(condition, SECONDS, what)
 
 
 class Truth:
@@ -228,7 +226,7 @@ def test_every_acknowledged_lost_record_is_back(cluster: LocalCluster, tmp_path:
     lose(cluster, truth, watch, saved)
 
     def lost_topics() -> set[str]:
-        alerts: Iterator[Alert] = alerts_of_file(str(events), Detection())
+        alerts: Iterator[Alert] = alerts_of_file(str(events), Detection(), "salvage")
         return {
             a.labels["topic"] for a in alerts if a.labels["alertname"] == "KafkaCommittedDataLoss"
         }

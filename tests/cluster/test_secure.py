@@ -20,7 +20,7 @@ from tests.cluster.secure_brokers import (
 )
 from tests.verbs.run import tidemark
 from tidemark.settings import Settings
-from tidemark.verbs.acls import verb_grants
+from tidemark.verbs.check_config.acls import verb_grants
 from tidemark_lab.brokers.cluster import LocalCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]

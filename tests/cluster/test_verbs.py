@@ -26,13 +26,12 @@ from tidemark.detect.thresholds import Detection
 from tidemark.kafka.client import make_admin, make_consumer, make_producer
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.kafka.topics import ensure_topics
+from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.settings import Connection, Topics
 from tidemark.verbs.ack.command import ack
 from tidemark.verbs.audit.command import audit
-from tidemark.verbs.config import check_config
+from tidemark.verbs.check_config.command import check_config
 from tidemark.verbs.inspect.command import inspect
-from tidemark.verbs.recording import Line
-from tidemark.verbs.replay.reducer import LineReducer
 from tidemark.verbs.safe_to_stop.command import safe_to_stop
 from tidemark.verbs.timeline.command import timeline
 from tidemark_lab.brokers.cluster import LocalCluster

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from tidemark.jvm.ivy import Coordinates
 from tidemark.jvm.jars import JarSet, fetch_jars
 from tidemark.jvm.java import find_java
 from tidemark_lab.brokers.jars import SUMS
+from tidemark_lab.brokers.wait import wait_until
 
 _UNMATCHED = re.compile(r"partition (\S+) has unmatched checksum at offset (\d+)")
 _LAG = re.compile(r"max lag is 0 for partition")
@@ -39,13 +39,12 @@ def unmatched_partitions(
             stderr=subprocess.STDOUT,
         )
         try:
-            deadline = time.monotonic() + seconds
-            while time.monotonic() < deadline and tool.poll() is None:
-                if len(_LAG.findall(output.read_text())) >= 3:
-                    break
-                time.sleep(0.5)
-            else:
-                raise AssertionError(f"it has not read everything:\n{output.read_text()[-3000:]}")
+            wait_until(
+                lambda: len(_LAG.findall(output.read_text())) >= 3,
+                seconds,
+                "the tool has read everything",
+                seen=lambda: f"exit code {tool.poll()}: {output.read_text()[-3000:]}",
+            )
         finally:
             tool.kill()
             tool.wait(10)

@@ -31,7 +31,7 @@ from tidemark.collect.metadata.admin_queries import TOPIC_RESOURCE
 from tidemark_lab.brokers.broker_socket import fetch_metadata
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.jars import KAFKA_VERSION
-from tidemark_lab.faults.node_faults import wait_until
+from tidemark_lab.brokers.wait import wait_until
 
 ANSWERS: Final = ROOT / "tests" / "testdata" / "answers.json"
 OLD_VERSION: Final = "0.11.0.3"

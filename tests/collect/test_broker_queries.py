@@ -126,7 +126,7 @@ def test_throttled_replicas(
 def check(report: BrokerReport) -> None:
     """The event of any report is one that the reducer reads."""
     event = report.event(1.0)
-    batch = Batch(v=1, cluster="c", collector="k", collector_epoch=1, pass_number=1, events=[event])
+    batch = Batch(v=2, cluster="c", collector="k", collector_epoch=1, pass_number=1, events=[event])
 
     (read,) = decode_batch(msgspec.json.encode(batch)).events
     assert isinstance(read, BrokerState)

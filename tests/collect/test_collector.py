@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from tests.collect.fake_cluster import FakeCluster
@@ -10,6 +9,7 @@ from tidemark.collect.collector import Collector
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish.pack import EventRecord
 from tidemark.settings import Cluster, Collect, Settings
+from tidemark_lab.brokers.wait import wait_until
 
 
 class Kept:
@@ -83,7 +83,4 @@ def test_a_pass_follows_at_once_when_a_leader_of_a_fast_topic_goes_away(
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30.0
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    wait_until(condition, 30.0, "the collector is there")

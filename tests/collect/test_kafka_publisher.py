@@ -17,6 +17,7 @@ from tidemark.core.errors import ClusterError
 from tidemark.kafka import attempts
 from tidemark.kafka.topics import TopicMismatchError
 from tidemark.settings import Settings
+from tidemark_lab.brokers.wait import wait_until
 
 SPOOL_BYTES = 16 * 1024 * 1024
 
@@ -63,10 +64,7 @@ def record(text: str, droppable: bool = True, size: int = 10) -> EventRecord:
 
 
 def until(condition: Any) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    wait_until(condition, 10.0, "the publisher is there")
 
 
 def test_records_reach_their_partition_in_order() -> None:

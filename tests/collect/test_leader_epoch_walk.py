@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tidemark.collect.legacy.epoch_end_offset import EpochEndOffset
 from tidemark.collect.legacy.leader_epoch_walk import MAX_ROUNDS, LeaderEpochWalk
-from tidemark.collect.watched.broker_answers import Lineage
+from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.collect.watched.newest_epoch import MAX_SEARCHES, NewestEpoch
 from tidemark.core.events import MAX_LINEAGE
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tidemark.collect.codecs.fetch import FetchEntry
 from tidemark.collect.sample.lineage import MAX_ROUNDS, walk_epochs
-from tidemark.collect.watched.broker_answers import Lineage
+from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.core.events import MAX_LINEAGE
 
 Log = list[tuple[int, int]]

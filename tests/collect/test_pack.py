@@ -28,12 +28,9 @@ def observation(number: int, text: str = "t") -> Observation:
 def test_a_record_is_what_encode_batch_writes() -> None:
     record = packed([(1, observation(4))])[-2]
     batch = Batch(
-        v=1, cluster="c", collector="k", collector_epoch=5, pass_number=3, events=[observation(4)]
+        v=2, cluster="c", collector="k", collector_epoch=5, pass_number=3, events=[observation(4)]
     )
     assert record.payload == encode_batch(batch)
-    packer = Packer("c", "k", 5, 3, 1, version=2)
-    packer.add(0, observation(4))
-    assert packer.take()[0].payload == encode_batch(batch, 2)
     assert (record.group, record.cluster, record.partitions, record.droppable) == (
         1,
         "c",

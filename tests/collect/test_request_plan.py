@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tidemark.collect.codecs.fetch import BEYOND
 from tidemark.collect.codecs.list_offsets import OffsetEntry
 from tidemark.collect.codecs.metadata_image import PartitionMetadata
-from tidemark.collect.sample.request_plan import BrokerPlan, Subset
+from tidemark.collect.watched.request_plan import BrokerPlan, Subset
 from tidemark.collect.watched.watched_partition import WatchedPartition
 
 PLACES = st.lists(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import selectors
 import time
 from typing import Any
 
 import pytest
+from kafka.net.selector import NetworkSelector
 
 from tests.bench.bench_collect import Memory
 from tidemark.collect.codecs.wire import RawResponse
-from tidemark.collect.connect import event_loop
 from tidemark.collect.connect.connection import NoAnswerError
 from tidemark.collect.connect.event_loop import EventLoop
-from tidemark.collect.sample.request_plan import BrokerPlan
+from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.core.events import OK, TIMED_OUT
 
 
@@ -23,7 +24,7 @@ class VirtualTime:
         self.now = 1_000.0
         passing = self
 
-        class Jumping(event_loop.KeySelector):
+        class Jumping(selectors.DefaultSelector):
             def select(self, timeout: float | None = None) -> Any:
                 ready = super().select(0)
                 assert ready or timeout is not None, "nothing would ever happen"
@@ -33,7 +34,7 @@ class VirtualTime:
                 return ready
 
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(event_loop, "KeySelector", Jumping)
+        monkeypatch.setitem(NetworkSelector.DEFAULT_CONFIG, "selector", Jumping)
 
 
 class TimedBroker(Memory):

@@ -126,7 +126,7 @@ audits = st.builds(
 any_event = observations | passes | gone | acks | checkpoints | changes | states | audits
 batches = st.builds(
     e.Batch,
-    v=st.just(1),
+    v=st.just(2),
     cluster=topics,
     collector=names,
     collector_epoch=st.integers(0, 2**63 - 1),

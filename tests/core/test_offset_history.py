@@ -14,7 +14,6 @@ from tidemark.core.offset_history import (
     OffsetHistory,
     add_sample,
     age_ms,
-    from_oldest,
     passed_at,
     samples,
 )
@@ -79,8 +78,3 @@ def test_a_log_end_offset_that_falls_drops_the_samples_above_it() -> None:
     assert passed_at(history, 14) == (1.0, 4.0)
     assert passed_at(history, 15) == (4.0, None)
     assert passed_at(history, 9) == (None, 1.0)
-
-
-def test_the_first_stored_form_decodes_to_the_same_samples() -> None:
-    assert samples(from_oldest([1000, 10, 500, 5, 2000, 0])) == [(3500, 15), (1500, 15), (1000, 10)]
-    assert from_oldest([]) == []

@@ -39,6 +39,7 @@ from tidemark_exporters.notify.delivery import make_delivery
 from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.process import ChildProcess
 from tidemark_lab.brokers.receiver import WebhookReceiver
+from tidemark_lab.brokers.wait import wait_until
 
 SCENE_SECONDS = 6.0
 TICK_SECONDS = 0.5
@@ -219,15 +220,13 @@ def _prometheus(
 
 
 def _wait(done: Any, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    def is_ready() -> bool:
         try:
-            if done():
-                return
+            return bool(done())
         except requests.RequestException:
-            pass
-        time.sleep(0.1)
-    raise TimeoutError(f"not ready after {seconds:.0f} s")
+            return False
+
+    wait_until(is_ready, seconds, "it is ready")
 
 
 class _Others:

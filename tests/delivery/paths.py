@@ -7,7 +7,6 @@ Tidemark's own health.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from tests.delivery.services import (
     free_port,
 )
 from tidemark_lab.brokers.receiver import ReceivedAlert, WebhookReceiver, parse_alerts
+from tidemark_lab.brokers.wait import comes_true
 from tidemark_lab.demo.services import prometheus_configuration, rule_files, start_prometheus
 
 TOOLS = ("prometheus", "prometheus-alertmanager")
@@ -76,12 +76,8 @@ class DeliveryPaths:
 
     def wait(self, name: str, seconds: float) -> bool:
         """Whether both paths deliver an alert of this name within so many seconds."""
-        deadline = time.monotonic() + seconds
-        while not (self.by_rules.has_delivered(name) and self.direct.has_delivered(name)):
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.1)
-        return True
+        paths = (self.by_rules, self.direct)
+        return comes_true(lambda: all(path.has_delivered(name) for path in paths), seconds)
 
 
 @contextmanager

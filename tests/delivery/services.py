@@ -13,6 +13,7 @@ import requests
 import yaml
 
 from tests.conftest import ROOT, need
+from tidemark_lab.brokers.wait import wait_until
 
 # One message for one cause, as in the guide, but at once.
 ROUTE = {
@@ -38,10 +39,7 @@ def wait_for(
     """Seconds until the condition holds; `tick` runs before each check. Fails after `seconds`."""
     began = time.monotonic()
     tick()
-    while not condition():
-        assert time.monotonic() - began < seconds, f"{what}: not within {seconds} s"
-        time.sleep(0.05)
-        tick()
+    wait_until(condition, seconds, what, check=tick)
     return time.monotonic() - began
 
 

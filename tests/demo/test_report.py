@@ -1,81 +1,93 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from tidemark.core.identity import alert_name
-from tidemark.core.text import rfc3339
+from tidemark.core.records import Alert
 from tidemark.detect import DETECTORS
 from tidemark.detect.thresholds import Thresholds
 from tidemark_lab.brokers.load_producer import AcknowledgedRecord
-from tidemark_lab.brokers.receiver import ReceivedAlert
+from tidemark_lab.brokers.replica_logs import Stored
 from tidemark_lab.demo.alert_result import AlertResult, failures, latency_remarks
-from tidemark_lab.demo.expected_alerts import (
-    EXPECTED_ALERTS,
-    HEALTHY,
-    LOSS,
-    PAUSED,
-    ROLLING,
-    SCENES,
-    UNCLEAN,
+from tidemark_lab.demo.expected_alerts import EXPECTED, HEALTHY, PAUSED, ROLLING, SCENES, UNCLEAN
+from tidemark_lab.demo.report import LOSS, Report
+from tidemark_lab.judge.expected import (
     UPDATE_SECONDS,
-    ExpectedAlert,
-    allowed_seconds,
-    expected_alerts,
+    Expected,
+    Mark,
+    ReceivedAlert,
     hysteresis_passes,
 )
-from tidemark_lab.demo.loss_comparison import LossComparison, compare_loss
-from tidemark_lab.demo.report import Report
+from tidemark_lab.judge.loss_comparison import LossComparison, compare_loss
+from tidemark_lab.judge.truth import establish
 
 TOPIC = "demo.orders"
 BEGAN = {scene: 1000.0 + 100 * number for number, scene in enumerate(SCENES)}
+EXPECTED_ALERTS = [(scene, each) for scene, expected in EXPECTED.items() for each in expected]
 
 
 def report() -> Report:
     """Scenes 100 s apart, each fault 10 s into its scene, each condition detectable 1 s later."""
-    made = Report(TOPIC, Thresholds(), 1.0, lambda condition, since, broker: since + 1.0)
+    made = Report(TOPIC, Thresholds(), 1.0)
+    made.first_seen = lambda condition, since, broker: since + 1.0
     made.began = dict(BEGAN)
-    made.injected = {(e.scene, e.fault): BEGAN[e.scene] + 10 for e in EXPECTED_ALERTS}
+    made.marks = {e.after: Mark(e.after, "", "", BEGAN[s] + 10) for s, e in EXPECTED_ALERTS}
     return made
 
 
 def alert(
     at: float,
     name: str,
-    status: str = "firing",
+    state: str = "firing",
     severity: str = "warning",
     topic: str | None = TOPIC,
     starts_at: float | None = None,
     broker: int | None = None,
-    annotations: dict[str, str] | None = None,
+    evidence: Any = None,
 ) -> ReceivedAlert:
     labels = {"alertname": name, "severity": severity, "kafka_cluster": "demo"}
     labels |= {"topic": topic, "partition": "0"} if topic is not None else {}
     labels |= {"broker": str(broker)} if broker is not None else {}
-    starts = rfc3339(at - 1 if starts_at is None else starts_at)
-    return ReceivedAlert(at, status, labels, annotations or {}, starts)
+    starts = at - 1 if starts_at is None else starts_at
+    known = Alert(
+        id="i",
+        fingerprint="/".join(map(str, sorted(labels.items()))),
+        state=state,  # type: ignore[arg-type]
+        labels=labels,
+        annotations={},
+        evidence=evidence or {},
+        starts_at=starts,
+        at=at,
+    )
+    return ReceivedAlert(known, at)
 
 
-def answer(expected: ExpectedAlert, after: float = 3.0) -> list[ReceivedAlert]:
+def answer(scene: str, expected: Expected, after: float = 3.0) -> list[ReceivedAlert]:
     """The notification of an expected alert, and its resolution."""
-    pages = expected.detector in {"OFFLINE", "UNCLEAN_ELECTION", LOSS}
-    ranges = {"proven": "10-17", "exposed": "17-19"} if expected.detector == LOSS else {}
-    at, severity = BEGAN[expected.scene] + 10 + after, "critical" if pages else "warning"
-    fired = alert(at, expected.name, severity=severity, broker=expected.broker, annotations=ranges)
-    resolved = replace(fired, status="resolved", received_at=at + 20)
-    return [fired, resolved] if expected.resolves else [fired]
+    pages = expected.alert in {"KafkaOffline", "KafkaUncleanElection", LOSS}
+    ranges = {"proven": (10, 17), "exposed": (17, 19)} if expected.alert == LOSS else {}
+    at, severity = BEGAN[scene] + 10 + after, "critical" if pages else "warning"
+    found = [
+        alert(at, expected.alert, "firing", severity, broker=expected.broker, evidence=ranges),
+        alert(
+            at + 20, expected.alert, "resolved", severity, broker=expected.broker, evidence=ranges
+        ),
+    ]
+    return found if expected.resolves else found[:1]
 
 
 def all_alerts() -> list[ReceivedAlert]:
-    return sorted((a for e in EXPECTED_ALERTS for a in answer(e)), key=lambda a: a.received_at)
+    return sorted((a for one in EXPECTED_ALERTS for a in answer(*one)), key=lambda a: a.received_at)
 
 
 def lost(*proven: int) -> LossComparison:
     """Of 20 acknowledged records the first 10 are left."""
-    records = [AcknowledgedRecord("t", 0, offset, offset, 0.0) for offset in range(20)]
+    place = ("t", 0)
+    records = [AcknowledgedRecord(*place, offset, offset, 0.0) for offset in range(20)]
+    log = {offset: Stored(offset, 0) for offset in range(10)}
     start, end = proven
-    return compare_loss((start, end), records, {offset: offset for offset in range(10)})
+    return compare_loss((start, end), establish(records, {1: {place: log}}, {place: 1}), place)
 
 
 def results_of(alerts: list[ReceivedAlert]) -> list[AlertResult]:
@@ -95,18 +107,20 @@ def test_the_demo_succeeds_when_all_alerts_came_and_resolved_and_nothing_else() 
 
 def test_each_missing_alert_fails_the_demo() -> None:
     for missing in EXPECTED_ALERTS:
-        alerts = [a for e in EXPECTED_ALERTS if e != missing for a in answer(e)]
-        assert f"{missing.scene}: {missing.name} did not come" in failures(results_of(alerts))
+        alerts = [a for one in EXPECTED_ALERTS if one != missing for a in answer(*one)]
+        scene, expected = missing
+        assert f"{scene}: {expected.alert} did not come" in failures(results_of(alerts))
 
 
 def test_each_missing_resolution_fails_the_demo() -> None:
-    for open_one in (e for e in EXPECTED_ALERTS if e.resolves):
+    for open_one in (one for one in EXPECTED_ALERTS if one[1].resolves):
         alerts = [
-            a for e in EXPECTED_ALERTS for a in (answer(e)[:1] if e == open_one else answer(e))
+            a
+            for one in EXPECTED_ALERTS
+            for a in (answer(*one)[:1] if one == open_one else answer(*one))
         ]
-        assert failures(results_of(alerts)) == [
-            f"{open_one.scene}: {open_one.name} was not resolved"
-        ]
+        scene, expected = open_one
+        assert failures(results_of(alerts)) == [f"{scene}: {expected.alert} was not resolved"]
 
 
 @pytest.mark.parametrize("scene", [PAUSED, ROLLING, UNCLEAN])
@@ -141,7 +155,7 @@ def test_other_alerts_are_counted_by_scene_each_alert_once() -> None:
     ]
     wanted = alert(BEGAN[PAUSED] + 30, "KafkaIsrChange", severity="info")
     page = alert(BEGAN[ROLLING] + 30, "KafkaOffline", severity="critical")
-    ended = alert(BEGAN[ROLLING] + 40, "KafkaFollowerLag", status="resolved")
+    ended = alert(BEGAN[ROLLING] + 40, "KafkaFollowerLag", state="resolved")
     assert report().other_alerts([*also, wanted, page, ended]) == [
         f"{ROLLING}, without a page: 2 KafkaIsrChange (info)"
     ]
@@ -163,18 +177,21 @@ def test_an_alert_from_the_start_up_belongs_to_no_scene() -> None:
 
 
 def test_an_alert_of_another_broker_or_an_older_fault_does_not_count() -> None:
-    made, lag = report(), expected_alerts(PAUSED)[0]
+    made, lag = report(), EXPECTED[PAUSED][0]
     at = BEGAN[PAUSED] + 12
-    assert made.find_firing(lag, [alert(at, lag.name, broker=1)]) is None
-    assert made.find_firing(lag, [alert(at, lag.name, broker=2, starts_at=BEGAN[PAUSED])]) is None
-    assert made.find_firing(lag, [alert(at, lag.name, broker=2, status="resolved")]) is None
-    right = alert(at, lag.name, broker=2)
-    assert made.find_firing(lag, [right]) is right
+    assert made.find_firing(PAUSED, lag, [alert(at, lag.alert, broker=1)]) is None
+    assert (
+        made.find_firing(PAUSED, lag, [alert(at, lag.alert, broker=2, starts_at=BEGAN[PAUSED])])
+        is None
+    )
+    assert made.find_firing(PAUSED, lag, [alert(at, lag.alert, broker=2, state="resolved")]) is None
+    right = alert(at, lag.alert, broker=2)
+    assert made.find_firing(PAUSED, lag, [right]) == right
 
 
 def test_no_alert_counts_before_its_fault() -> None:
     made = report()
-    made.injected.clear()
+    made.marks.clear()
     assert all(
         not result.received and result.detectable_at is None
         for result in made.results(all_alerts())
@@ -193,8 +210,9 @@ def test_an_unsound_proven_range_fails_the_demo() -> None:
 
 
 def test_the_newest_notification_of_the_loss_counts() -> None:
-    first = answer(next(e for e in EXPECTED_ALERTS if e.detector == LOSS))[0]
-    grown = replace(first, received_at=first.received_at + 1, annotations={"proven": "10-18"})
+    (first,) = answer(*next(one for one in EXPECTED_ALERTS if one[1].alert == LOSS))
+    at = first.received_at + 1
+    grown = alert(at, LOSS, severity="critical", evidence={"proven": (10, 18)})
     assert report().loss_range("proven", [first, grown]) == (10, 18)
     assert report().loss_range("exposed", [first]) == (17, 19)
 
@@ -203,14 +221,14 @@ def test_json_rows_have_the_documented_fields() -> None:
     rows = [result.as_json() for result in results_of(all_alerts())]
     fields = {"scene", "alert", "expected", "received", "fault_at", "detectable_at", "received_at"}
     assert all(fields <= row.keys() for row in rows)
-    loss = next(row for row in rows if row["alert"] == alert_name(LOSS))
+    loss = next(row for row in rows if row["alert"] == LOSS)
     assert (loss["proven"], loss["exposed"], loss["true"]) == ((10, 17), (17, 19), (10, 20))
-    assert all("proven" not in row for row in rows if row["alert"] != alert_name(LOSS))
+    assert all("proven" not in row for row in rows if row["alert"] != LOSS)
 
 
 def test_a_late_alert_is_reported_and_does_not_fail_the_demo() -> None:
-    lag = expected_alerts(PAUSED)[0]
-    alerts = [a for e in EXPECTED_ALERTS for a in answer(e, 9.0 if e == lag else 3.0)]
+    lag = (PAUSED, EXPECTED[PAUSED][0])
+    alerts = [a for one in EXPECTED_ALERTS for a in answer(*one, 9.0 if one == lag else 3.0)]
     results = results_of(alerts)
     assert failures(results) == []
     assert latency_remarks(results)[1] == f"{PAUSED}: KafkaFollowerLag took 8.0 s, 7 s are allowed"
@@ -219,12 +237,12 @@ def test_a_late_alert_is_reported_and_does_not_fail_the_demo() -> None:
 
 
 def test_every_expected_alert_has_a_detector_and_its_hysteresis_is_the_detectors_own() -> None:
-    assert {e.detector for e in EXPECTED_ALERTS} <= DETECTORS.keys()
+    assert {e.detector for _, e in EXPECTED_ALERTS} <= DETECTORS.keys()
     thresholds = Thresholds(fire_passes=4)
     assert hysteresis_passes("FOLLOWER_LAG", thresholds) == 4
     assert hysteresis_passes("ISR_CHANGE", thresholds) == DETECTORS["ISR_CHANGE"].fire_passes
     assert hysteresis_passes("UNCLEAN_ELECTION", thresholds) == 0
-    assert hysteresis_passes(LOSS, thresholds) == 2
-    lag, cut = EXPECTED_ALERTS[0], EXPECTED_ALERTS[-1]
-    assert allowed_seconds(lag, Thresholds(), 1.0) == 7.0
-    assert allowed_seconds(cut, Thresholds(), 1.0) == 4.0 + UPDATE_SECONDS
+    assert hysteresis_passes("COMMITTED_DATA_LOSS", thresholds) == 2
+    lag, cut = EXPECTED[PAUSED][0], EXPECTED[UNCLEAN][-1]
+    assert lag.allowed_seconds(Thresholds(), 1.0) == 7.0
+    assert cut.allowed_seconds(Thresholds(), 1.0) == 4.0 + UPDATE_SECONDS

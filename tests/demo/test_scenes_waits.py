@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.delivery.services import deployed_configuration
 from tidemark_exporters.notify.address import LONGEST_WAIT_SECONDS
 from tidemark_exporters.notify.derived_alerts import FRESH_SECONDS
-from tidemark_lab.demo.scenes import OFFLINE_SECONDS, SLOW_START_SECONDS
+from tidemark_lab.demo.schedule import OFFLINE_SECONDS, SLOW_START_SECONDS
 
 
 def test_a_slow_start_has_time_to_resolve() -> None:

@@ -20,7 +20,7 @@ from tidemark.cli import cli
 from tidemark.detect.thresholds import RUNBOOK_URL
 from tidemark.kafka.topics import topic_specifications
 from tidemark.settings import Settings, Topics, load_settings
-from tidemark.verbs.acls import verb_grants
+from tidemark.verbs.check_config.acls import verb_grants
 
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm" / "tidemark"

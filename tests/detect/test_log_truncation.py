@@ -136,3 +136,16 @@ def test_a_log_without_any_of_its_records_started_from_scratch(
     (condition,) = found(before(log_start_offset=known_start), sample, **NOT_IN_SYNC)
     assert evidence_of(condition)["began_anew"] is from_scratch
     assert ("from scratch" in condition.description) is from_scratch
+
+
+def test_an_empty_log_had_no_record() -> None:
+    known = before(log_start_offset=100)
+    (condition,) = found(known, {"log_end_offset": 0, "log_start_offset": 0}, **NOT_IN_SYNC)
+    assert condition.description.startswith("Broker 2 started its log of ")
+    assert "; it had no record." in condition.description
+
+
+def test_the_age_of_a_reading_has_whole_microseconds() -> None:
+    """Broker 1 was read last at 10; its epoch was over 1.0000004 s later."""
+    (condition,) = found(before(), {"log_end_offset": 80}, observed_at=11.0000004)
+    assert evidence_of(condition)["high_watermark_age_ms"] == 1000.0

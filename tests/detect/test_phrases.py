@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemark.core.partition import PartitionState, ReplicaState, Shrink
 from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
-from tidemark.detect.phrases import cause_text, describe_missing, describe_replicas, leader_text
+from tidemark.detect.phrases import cause_text, describe_replicas, leader_text
 
 
 def test_a_recorded_cause_is_no_suspicion() -> None:
@@ -24,7 +24,7 @@ def test_replicas_are_named_with_their_error_or_the_cause_of_their_last_shrink()
             Shrink(2.0, 3, 1, ShrinkCause.LEADER_SHRINK),
         ],
     )
-    assert describe_missing(state) == (
+    assert describe_replicas(state, state.missing) == (
         "broker 2 (does not answer: refused), "
         "broker 3 (answers; suspected cause: the leader's own shrink), broker 4"
     )

@@ -118,6 +118,7 @@ def test_an_election_that_remains_suspected_is_reported_with_the_sets_before_it(
     after = replace(LED, sparse=SparseState(open_election=replace(OPEN, suspected=True)))
     (condition,) = found(before, after)
     assert (condition.severity, condition.broker, condition.epochs) == ("warning", 2, (4, 5))
+    assert condition.revision == "suspected unclean"
     assert evidence_of(condition) == {
         "verdict": "suspected unclean",
         "leader": 2,

@@ -25,9 +25,8 @@ from tidemark.core.records import Alert, decode_record, view_key
 from tidemark.detect import DETECTORS
 from tidemark.detect.detector import Detector
 from tidemark.detect.thresholds import Detection
+from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.settings import Topics
-from tidemark.verbs.recording import Line
-from tidemark.verbs.replay.reducer import LineReducer
 from tidemark_exporters.notify.derived_alerts import Heartbeat
 from tidemark_exporters.notify.payload import annotations_of
 from tidemark_exporters.pages import listing
@@ -119,7 +118,8 @@ def test_each_section_has_its_parts_in_order_and_something_to_paste(alert: str, 
     assert text.count("```") == 2 * len(blocks(text)), "a block that is not ```sh is not checked"
 
 
-def test_every_variable_is_set_at_the_beginning() -> None:
+def test_every_variable_is_set_at_the_beginning_and_nothing_else_is_to_be_filled_in() -> None:
+    assert not re.search(r"<[a-z]", "".join(blocks(TEXT)))
     assert set(re.findall(r"\$(\w+)", "".join(blocks(TEXT)))) <= variables().keys()
 
 

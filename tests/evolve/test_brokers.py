@@ -217,7 +217,7 @@ def test_a_broker_that_handed_over_before_its_port_closed_deserves_grace(
     closed = answer(3, outcome, in_sync=1, serving=serving)
     assert passes(cluster, closed, at=101.0 + after) == ({3: True} if deserves else {})
     assert cluster.in_grace(3, 101.0 + after) is deserves
-    assert cluster.stopped_in_order(3) is deserves
+    assert cluster.seen(3).in_order is deserves
     # It is granted once.
     assert not passes(cluster, closed, at=102.0 + after)
 
@@ -349,7 +349,7 @@ def test_without_counts_a_second_absence_ends_the_grace() -> None:
         grant_grace(cluster, [1], 100.0, 120_000.0)
         assert {broker: seen.grace_until for broker, seen in cluster.brokers.items()} == grace
         assert cluster.in_grace(1, 219.9) is (grace[1] == 220.0)
-        assert cluster.stopped_in_order(1) is (grace[1] == 220.0)
+        assert cluster.seen(1).in_order is (grace[1] == 220.0)
         assert not cluster.in_grace(1, 220.0)
         assert not cluster.in_grace(9, 100.0)
 

@@ -67,6 +67,14 @@ def test_a_departure_that_began_in_the_grace_of_a_restart_stays_orderly() -> Non
     assert [(d.partitions, d.orderly) for d in cluster.departures] == [(2, True)]
 
 
+def test_grace_is_over_at_its_end() -> None:
+    cluster = Cluster()
+    cluster.count(1.0, 40, left=0)
+    cluster.brokers[3].grace_until = 2.0
+    cluster.count(2.0, 39, left=1)
+    assert [d.orderly for d in cluster.departures] == [False]
+
+
 def test_departures_are_apart_when_the_broker_had_returned_or_time_passed() -> None:
     cluster = Cluster()
     for at, in_sync in ((1.0, 4), (2.0, 0), (3.0, 2), (4.0, 0), (5.0, 1), (6.0, 0)):

@@ -233,7 +233,7 @@ class Watcher:
             brokers=[BrokerAnswer(broker=broker, outcome=OK) for broker in (1, 2)],
         )
         batch = Batch(
-            v=1,
+            v=2,
             cluster="c",
             collector="k",
             collector_epoch=1,

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from tests.evolve.observations import answer, fold, observation, silent
 from tidemark.core import activity
@@ -23,12 +24,45 @@ from tidemark.core.sparse_state import (
     CheckpointSeen,
     EpochStart,
     MetadataPosition,
+    OpenElection,
     Regression,
     SparseState,
 )
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.evolve.activity import activity_of
-from tidemark.evolve.fast_path import fold_offsets
+from tidemark.evolve.fast_path import comparison, fold_offsets
+
+OPEN = OpenElection(1, 4, 2, 3, [2], None, None, 9.0, 9.5)
+
+
+class Said(Struct):
+    """A part of an event. The state holds `replicas` under another name, and no `news`."""
+
+    replicas: list[int] = []
+    leader: int | None = None
+    moves: int | None = None
+    news: int | None = None
+
+
+class Held(Struct):
+    """A part of a state."""
+
+    leader: int | None = 1
+    assigned: tuple[int, ...] = (1, 2)
+    pass_number: int = 7
+
+
+class HeldToo(Held):
+    news: int | None = 9
+
+
+@pytest.mark.parametrize(
+    ("state", "values"), [(Held(), ((1, 2), 1, None)), (HeldToo(), ((1, 2), 1, 9))]
+)
+def test_each_field_that_does_not_move_is_compared(state: Held, values: tuple[Any, ...]) -> None:
+    said, held = comparison(Said(), {"moves"}, state)
+    assert said(Said([3], 2, 8, 5)) == ([3], 2, 5)
+    assert held(state) == values
 
 
 def known(**fields: Any) -> PartitionState:
@@ -73,7 +107,6 @@ def is_folded(state: PartitionState, event: Observation) -> bool:
     "event",
     [
         following(),
-        following(topic_id=None),
         following(one={"size_bytes": 4096}),
         following(leader_before_at=10.8, leader_after_at=10.9),
         # Nothing moved, or only the log start; every bound is met exactly.
@@ -84,7 +117,6 @@ def is_folded(state: PartitionState, event: Observation) -> bool:
         ),
         following(lineage=[(4, 110)], lineage_complete_from=4),
         following(lineage=[(4, 100)], lineage_complete_from=4),
-        following(effective_min_in_sync_replicas=None),
         # The log end offset under the epoch is the highest of all that were reported.
         following(committed=95, leader_log_end_offset_after=90),
         following(committed=105, leader_log_end_offset_after=90),
@@ -193,6 +225,8 @@ def test_a_replica_with_more_than_the_leader_may_be_a_former_leader(
         following(replicas=[1, 2, 3]),
         following(replicas=[]),
         following(topic_id="b"),
+        following(topic_id=None),
+        following(effective_min_in_sync_replicas=None),
         following(leaderless=True),
         following(adding=[2]),
         following(removing=[2]),
@@ -244,6 +278,8 @@ def test_an_observation_that_reports_anything_else_is_left_to_the_whole_fold(
         known(leaderless=True),
         known(adding=[2]),
         known(removing=[2]),
+        known(sparse=SparseState(mixed_since=9.0)),
+        known(sparse=SparseState(open_election=OPEN)),
         known(sparse=SparseState(regression=Regression(80, 90, 9.0))),
         known(sparse=SparseState(epoch_starts=[EpochStart(-90_000.0, 4)])),
         known(sparse=SparseState(audit=AuditFinding(1, 4, [1, 2], [3, 4], 9.0))),
@@ -266,12 +302,18 @@ def test_a_state_with_anything_else_is_left_to_the_whole_fold(state: PartitionSt
 def test_a_checkpoint_below_the_high_watermark_is_at_rest_until_that_falls() -> None:
     files = SparseState(checkpoints=[CheckpointSeen(2, 90, 9.0, 9.0)])
     assert is_folded(known(sparse=files), following())
+    assert is_folded(known(sparse=files), following(other={"high_watermark": 90}))
     assert not is_folded(known(sparse=files), following(other={"high_watermark": 80}))
     assert is_folded(known(), following(other={"high_watermark": 80}))
 
 
 def second_log_ends_at(log_end: int, **fields: Any) -> Observation:
     return observation(samples=[answer(1), answer(2, log_end_offset=log_end)], **fields)
+
+
+def first(**fields: Any) -> PartitionState:
+    """The state after one observation; `fields` are those of the leader's sample."""
+    return fold(None, observation(samples=[answer(1, **fields), answer(2)]))
 
 
 EMPTY_LOG = {"log_end_offset": 0, "high_watermark": 0}
@@ -294,6 +336,9 @@ HISTORY = SparseState(metadata=MetadataPosition(7, 0, 9.0), epoch_starts=[EpochS
             following(None, {"leads": None}),
             False,
         ),
+        # The leader does not act as such under its epoch.
+        (first(leader_epoch=3), following({"leader_epoch": 3}), False),
+        (first(leads=False), following({"leads": False}), False),
         # What neither the state nor the observation knows may have changed.
         (fold(None, observation(leader=None)), following(leader=None), False),
         (fold(None, observation(leader_epoch=None)), following(leader_epoch=None), False),

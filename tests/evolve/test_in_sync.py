@@ -11,7 +11,7 @@ from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.events import MetadataChange, Observation, Replica
 from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, IsrChange, PartitionState, Shrink
 from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
-from tidemark.evolve.in_sync import apply_in_sync, recorded_cause, sampled_cause
+from tidemark.evolve.membership import apply_in_sync, confirm_causes, recorded_cause, sampled_cause
 
 
 def cluster(outcome: str | None = None, **node: Any) -> ClusterState:
@@ -170,6 +170,13 @@ def test_each_broker_that_left_is_noted_with_its_leader_and_cause() -> None:
         Shrink(2.0, 3, 1, CAUSE),
     ]
     assert known.shrinks == [OLD_SHRINK], "the state before does not change"
+
+
+def test_a_record_confirms_the_causes_of_the_brokers_that_it_names() -> None:
+    sampled_at = [Shrink(2.0, broker, 1, ShrinkCause.UNKNOWN) for broker in (2, 3)]
+    after = PartitionState(shrinks=list(sampled_at))
+    confirm_causes(after, [2, 3], 2.0, lambda broker: ShrinkExplanation(CAUSE, broker == 2))
+    assert after.shrinks == [Shrink(2.0, 2, 1, CAUSE, recorded=True), sampled_at[1]]
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_the_lineage_of_a_leadership_that_is_over_is_kept(
     after = led(1, 5)
     begin_leadership(after, before, 110.0)
     first, second = after.committed
-    assert first is TABLE[0]
+    assert first == TABLE[0]
     is_known = bool(fields["lineage"]) and fields["lineage_complete_from"] is not None
     assert second.lineage == (fields["lineage"] if is_known else [])
     assert (second.covers_earlier, second.read_at, second.over_at) == (covers, 2.0, 110.0)

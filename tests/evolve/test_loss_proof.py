@@ -204,6 +204,10 @@ WHOLE: dict[str, Any] = {"lineage": [(0, 12), (2, 12)]}
         (False, state({"log_end_offset": 12, "leader_epoch": None}, **WHOLE, leader_epoch=None)),
         # The present epoch's own records are not those of an earlier epoch.
         (True, state(None, Committed(2, 12, 1.0, 15, 2))),
+        # Nothing was committed before, and the log is empty.
+        (True, state({"log_end_offset": 0}, Committed(2, 0, 1.0, 0, 2))),
+        # One record was committed, and it is another one.
+        (False, state(None, Committed(0, 1, 1.0, 1, 1), lineage=[(1, 5), (2, 9)])),
         # Every earlier epoch must be there.
         (False, state(None, Committed(0, 5, 1.0, 5, 1), Committed(1, 12, 1.0, 12, 1))),
         (False, state(None, Committed(2, 3, 1.0, 3, 2), COMMITTED)),
@@ -233,6 +237,9 @@ def returned(
     return state({**leader, **(answer or {})}, entry, **{**whole, **fields})
 
 
+FORKED = Committed(3, 18, 1.0, 18, 2, lineage=[(0, 3), (2, 10), (3, 18)], lineage_complete_from=0)
+UNSURE = replace(FORKED, lineage=[(0, 5), (1, 9), (3, 18)])
+SURE = Committed(2, 18, 1.0, 18, 2, lineage=[(0, 5), (2, 18)], lineage_complete_from=0)
 PARTED = [(0, 3), (1, 18), (3, 24)]
 THIRD = Committed(2, 18, 1.0, 18, 2, lineage=[(0, 3), (1, 5), (2, 18)], lineage_complete_from=1)
 
@@ -264,6 +271,25 @@ THIRD = Committed(2, 18, 1.0, 18, 2, lineage=[(0, 3), (1, 5), (2, 18)], lineage_
         (None, returned(entry=replace(SECOND, log_start_offset=5), lineage=PARTED)),
         # The first epoch of a log that never had an older one shows no end of it.
         (None, returned(entry=replace(SECOND, lineage=[(1, 18)]))),
+        # An epoch of which one log has no record is no obstacle to the next one.
+        (10, returned({"leader_epoch": 4}, FORKED, leader_epoch=4, lineage=[(2, 14), (4, 24)])),
+        # Nor is one whose end is not sure.
+        (
+            9,
+            returned(
+                {"leader_epoch": 4}, UNSURE, leader_epoch=4, lineage=[(0, 3), (1, 14), (4, 24)]
+            ),
+        ),
+        # The lineage of the longer log shows whether its end is sure.
+        (
+            3,
+            returned({"leader_epoch": 4}, SURE, leader_epoch=4, lineage=[(0, 3), (1, 24), (4, 24)]),
+        ),
+        # Records of epoch 2 that both logs hold: they are equal below.
+        (
+            None,
+            returned({"leader_epoch": 4}, SURE, leader_epoch=4, lineage=[(0, 3), (2, 18), (4, 24)]),
+        ),
         # An epoch that one lineage does not reach is no obstacle to the next one.
         (5, returned(entry=THIRD, lineage=[(0, 3), (1, 24), (3, 24)])),
         # Both logs are equal.
@@ -279,7 +305,21 @@ def test_an_older_epoch_that_ends_elsewhere_proves_a_loss(
 
 @pytest.mark.parametrize(
     ("diverged", "judged"),
-    [(True, returned()), (False, state()), (False, returned(lineage=[(0, 3), (2, 24), (3, 24)]))],
+    [
+        (True, returned()),
+        (False, state()),
+        (False, returned(lineage=[(0, 3), (2, 24), (3, 24)])),
+        # The shorter end of epoch 0 is at the log start of the leader that committed.
+        (
+            True,
+            returned(
+                {"leader_epoch": 4},
+                replace(SURE, log_start_offset=5),
+                leader_epoch=4,
+                lineage=[(0, 3), (1, 24), (4, 24)],
+            ),
+        ),
+    ],
 )
 def test_a_longer_epoch_shows_that_the_logs_diverged(
     diverged: bool, judged: PartitionState

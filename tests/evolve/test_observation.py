@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.evolve.observations import SEEN, answer, fold, observation, silent
 from tidemark.core.cluster import ClusterState, NodeState
@@ -19,7 +20,9 @@ from tidemark.core.partition import (
 )
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.core.sparse_state import EpochStart, MetadataPosition, SparseState
-from tidemark.evolve.observation import RECORD_SECONDS, is_newer
+from tidemark.core.tracked_alert import TrackedAlert
+from tidemark.evolve.membership import RECORD_SECONDS
+from tidemark.evolve.observation import HANDOVER_SECONDS, evolve, is_newer
 
 OWNED = PartitionState(collector="c1", collector_epoch=3, pass_number=7)
 
@@ -285,3 +288,49 @@ def test_a_followers_lineage_stays_until_a_possible_one_is_read() -> None:
     ):
         second = observation(samples=[answer(1), answer(2, lineage=lineage)])
         assert fold(None, first, second).replicas[1].lineage == known
+
+
+@pytest.mark.parametrize(
+    ("fields", "known"),
+    [
+        ({"eligible_leader_replicas": None}, [3]),
+        ({"eligible_leader_replicas": None, "in_sync_replicas": None}, [3]),
+        # They were of another in-sync set.
+        ({"eligible_leader_replicas": None, "in_sync_replicas": [1]}, None),
+        # A replica knows a later epoch: an election may lie between the two answers.
+        ({"samples": [answer(1, leader_epoch=0), answer(2, leader_epoch=1)]}, [3]),
+        ({}, [2]),
+    ],
+)
+def test_the_eligible_replicas_are_those_of_the_leader_epoch_and_the_in_sync_set(
+    fields: dict[str, Any], known: list[int] | None
+) -> None:
+    first: dict[str, Any] = {"leader_epoch": 0, "samples": [answer(1, leader_epoch=0)]}
+    state = fold(None, observation(**first, eligible_leader_replicas=[3]))
+    event = {**first, "observed_at": 11.0, "eligible_leader_replicas": [2], **fields}
+    assert fold(state, observation(**event)).eligible_leader_replicas == known
+
+
+@pytest.mark.parametrize(
+    ("seconds", "began_again", "published_at", "kept_at"),
+    [
+        # A usual handover, up to the longest one.
+        (0.0, False, 1000.0, 1000.0),
+        (0.5, False, 999.5, 999.5),
+        (HANDOVER_SECONDS, False, 940.0, 940.0),
+        # Nothing was observed for longer, or the clock of the other collector was ahead.
+        (HANDOVER_SECONDS + 0.1, True, 1000.0, 1000.0),
+        (-0.1, True, 1000.1, 0.0),
+    ],
+)
+def test_what_does_not_fire_yet_begins_again_where_the_clocks_differ(
+    seconds: float, began_again: bool, published_at: float, kept_at: float
+) -> None:
+    pending = TrackedAlert("FOLLOWER_LAG", 2, "warning", 900.0, held=2)
+    firing = TrackedAlert("OFFLINE", None, "critical", 900.0, firing=True)
+    before = replace(SEEN, observed_at=1000.0 - seconds, published_at=published_at)
+    before.alerts = [pending, firing]
+    after = evolve(before, observation(observed_at=1000.0), "c2", 1, 0)
+    assert [alert.since for alert in after.alerts] == [1000.0 if began_again else 900.0, 900.0]
+    assert after.published_at == kept_at
+    assert pending.since == 900.0

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tests.evolve.observations import NO_LEADER_END, SEEN, answer, fold, observation, silent
 from tidemark.core.events import Observation
-from tidemark.core.leader_epochs import NO_EPOCH, Committed
+from tidemark.core.leader_epochs import NO_EPOCH, Committed, committed_under
 from tidemark.core.offset_history import add_sample
 from tidemark.core.partition import PartitionState
 from tidemark.evolve.leadership import PREVIOUS_HISTORY_SECONDS
@@ -195,6 +195,9 @@ def test_the_offset_history_of_the_previous_leadership_is_dropped(late: float, k
             [9_900, 105],
         ),
         (NO_LEADER_END, []),
+        # It does not act as leader, or under another epoch.
+        ({"samples": [answer(1, leads=False)]}, []),
+        ({"samples": [answer(1, leader_epoch=3)]}, []),
     ],
 )
 def test_the_offset_history_has_the_earlier_of_the_leaders_two_ends(
@@ -243,6 +246,18 @@ def test_the_leaders_lineage_is_merged_from_reads_of_any_length(
 ) -> None:
     state = fold(None, lineage(KNOWN, 2), lineage(read, complete_from))
     assert (state.lineage, state.lineage_complete_from) == (merged, reach)
+
+
+@pytest.mark.parametrize(
+    ("read", "merged"),
+    [([(4, 110)], [(2, 30), (3, 50), (4, 110)]), ([(5, 120)], [(5, 120)])],
+)
+def test_without_epochs_a_later_epoch_may_be_of_another_leadership(
+    read: list[tuple[int, int]], merged: list[tuple[int, int]]
+) -> None:
+    epochs = (lineage(KNOWN, 2), lineage(read, read[0][0]))
+    state = fold(None, *(replace(event, leader_epoch=None) for event in epochs))
+    assert (state.lineage, state.lineage_complete_from) == (merged, merged[0][0])
 
 
 @pytest.mark.parametrize(("count", "reach"), [(7, 1), (8, 4)])
@@ -328,3 +343,50 @@ def test_only_the_epoch_whose_lineage_was_read_is_dated() -> None:
         False,
         True,
     ]
+
+
+def undated(read: list[tuple[int, int]], committed: int, **fields: Any) -> Observation:
+    """Metadata without epochs; the lineage of the leader reaches back to the first one read."""
+    samples = [answer(broker, leader_epoch=None) for broker in (1, 2)]
+    lineages = {"lineage": read, "lineage_complete_from": read[0][0]}
+    whole = {"leader_epoch": None, "samples": samples, "committed": committed}
+    return observation(**{**whole, **lineages, **fields})
+
+
+NEWEST = Committed(
+    4,
+    90,
+    10.0,
+    90,
+    1,
+    dated=True,
+    read_at=10.0,
+    lineage=[(3, 50), (4, 100)],
+    lineage_complete_from=3,
+)
+
+OTHER = undated([(2, 10), (4, 80)], 70, observed_at=11.0, leader=2)
+
+
+@pytest.mark.parametrize(
+    ("later", "entry"),
+    [
+        ([], NEWEST),
+        # Records above the end of the lineage are of a newer epoch.
+        ([undated([(4, 95)], 99, observed_at=11.0)], {"high_watermark": 95, "end": 95}),
+        ([undated([(4, 110)], 95, observed_at=11.0)], {"high_watermark": 95, "end": 110}),
+        # Another broker shows less of the same epoch: what its own log says is kept apart.
+        ([OTHER], NEWEST),
+        # The lineage that reaches further back is kept.
+        ([OTHER, undated([(4, 95)], 80, observed_at=12.0)], replace(NEWEST, read_at=12.0)),
+    ],
+)
+def test_without_epochs_the_lineage_dates_what_was_committed(
+    later: list[Observation], entry: Committed | dict[str, int]
+) -> None:
+    state = fold(None, undated([(3, 50), (4, 100)], 90), *later)
+    if isinstance(entry, dict):
+        mark, end = entry["high_watermark"], entry["end"]
+        moved_on = {"high_watermark": mark, "log_end_offset": mark, "at": 11.0, "read_at": 11.0}
+        entry = replace(NEWEST, **moved_on, lineage=[(3, 50), (4, end)])
+    assert committed_under(state.committed, 4) == entry

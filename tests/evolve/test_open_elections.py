@@ -44,6 +44,7 @@ from tidemark.evolve.sampled_leadership import UNDECIDED_SECONDS
         (led(replicas=[]), taken_over(), ElectionVerdict.SUSPECTED),
         # Nothing is known of its epoch.
         (led(committed=[]), taken_over(), ElectionVerdict.SUSPECTED),
+        (led(leader=None, committed=[]), taken_over(epoch=6), ElectionVerdict.SUSPECTED),
         (led(committed=[Committed(3, 9, 50.0, 10, 1)]), taken_over(), ElectionVerdict.SUSPECTED),
     ],
 )

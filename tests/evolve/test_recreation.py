@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from tests.evolve.observations import answer, fold, observation, silent
 from tidemark.core.events import Observation, Replica
-from tidemark.core.partition import PartitionState
+from tidemark.core.leader_epochs import Committed
+from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import EpochStart, LogReset, Suspicion, copy_of
 from tidemark.evolve.recreation import (
     MAX_HOLD_SECONDS,
     RESET_SECONDS,
+    apply_resets,
     is_new_topic,
-    log_resets,
     may_be_recreated,
     may_mix_topics,
 )
@@ -217,6 +218,9 @@ def test_a_new_topic_explains_logs_that_end_below_what_was_committed(
         assert (after.committed, after.loss_candidate) == ([], None)
 
 
+READ_LATE = Committed(0, 101, 1.0, 101, 1, read_at=10.0)
+
+
 @pytest.mark.parametrize(
     ("may", "committed", "fields"),
     [
@@ -226,6 +230,15 @@ def test_a_new_topic_explains_logs_that_end_below_what_was_committed(
         # Another replica does not answer, and no log was reset.
         (False, 101, {"assigned": [1, 2, 3]}),
         (False, 101, {"topic_id": "a"}),
+        # One record was committed, and a log is empty or its end unknown.
+        (True, 1, {"replicas": [ReplicaState(1, 0), ReplicaState(2)]}),
+        # The epoch is too high for a new topic, by when the one before was read last.
+        (False, 101, {"leader_epoch": 3, "committed": [READ_LATE], "observed_at": 12.0}),
+        (True, 101, {"leader_epoch": 2, "committed": [READ_LATE], "observed_at": 12.0}),
+        # Without epochs in metadata, that of the leader's newest record.
+        (False, 101, {"leader_epoch": None, "lineage": [(0, 0), (9, 1)]}),
+        (True, 101, {"leader_epoch": None, "lineage": [(0, 0), (1, 9)]}),
+        (True, 101, {"lineage": [(9, 100)]}),
     ],
 )
 def test_logs_that_all_end_too_early_may_be_of_a_new_topic(
@@ -233,6 +246,20 @@ def test_logs_that_all_end_too_early_may_be_of_a_new_topic(
 ) -> None:
     state = replace(first_epoch(), sparse=None, **fields)
     assert may_be_recreated(state, committed) is may
+
+
+def test_a_held_observation_leaves_the_other_rare_parts_as_they_are() -> None:
+    before = replace(SEEN, sparse=copy_of(None))
+    assert before.sparse is not None
+    before.sparse.epoch_starts = [EpochStart(5.0, 4)]
+    after = copy_of(fold(before, new()).sparse)
+    assert (after.mixed_since, after.epoch_starts) == (11.0, [EpochStart(5.0, 4)])
+
+
+def log_resets(before: PartitionState, event: Observation) -> list[LogReset]:
+    after = replace(before)
+    apply_resets(after, before, event)
+    return after.resets
 
 
 def test_resets_are_kept_for_a_while() -> None:
@@ -246,6 +273,13 @@ def test_resets_are_kept_for_a_while() -> None:
     for late, kept in ((0.0, resets), (0.1, [])):
         at = 11.0 + RESET_SECONDS + late
         assert log_resets(after, observation(topic_id=None, observed_at=at)) == kept
+    assert log_resets(after, observation(topic_id="a")) == [], "the id decides from now on"
+
+
+@pytest.mark.parametrize(("below", "reset"), [(0, False), (1, True)])
+def test_a_log_below_its_own_high_watermark_is_reset(below: int, reset: bool) -> None:
+    event = observation(topic_id=None, samples=[answer(1), answer(2, log_end_offset=90 - below)])
+    assert log_resets(WITHOUT_ID, event) == ([LogReset(2, 10.0)] if reset else [])
 
 
 def test_an_empty_partition_is_no_new_topic() -> None:

@@ -10,7 +10,7 @@ from tests.evolve.observations import answer, fold, observation, silent, sparse_
 from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.core.partition import PartitionState
-from tidemark.evolve.elections import ElectionVerdict, judge_election
+from tidemark.evolve.elections import RECENT_SECONDS, ElectionVerdict, judge_election
 
 EPOCHLESS: dict[str, Any] = {"leader_epoch": None, "topic_id": None}
 
@@ -102,6 +102,18 @@ def test_a_leader_that_answered_a_moment_before_handed_over() -> None:
     before = fold(None, led(1, 10.0, samples=[leader, follower]))
     assert verdict(before, led(2, 13.0)) is None
     assert verdict(before, led(2, 13.5, end=90)) is ElectionVerdict.SUSPECTED
+
+
+@pytest.mark.parametrize(
+    ("seconds", "suspected"),
+    [(RECENT_SECONDS, None), (RECENT_SECONDS + 0.1, ElectionVerdict.SUSPECTED)],
+)
+def test_a_follower_that_had_all_a_moment_before_was_about_to_join(
+    seconds: float, suspected: ElectionVerdict | None
+) -> None:
+    follower = answer(2, leads=False, leader_epoch=None, log_end_offset=100)
+    before = fold(None, led(1, 10.0, samples=[answer(1, leader_epoch=None), follower]))
+    assert verdict(before, led(2, 10.0 + seconds)) is suspected
 
 
 def test_what_was_committed_since_the_leader_was_in_sync_is_suspected() -> None:

@@ -124,6 +124,7 @@ def test_deleted_records_were_not_cut() -> None:
     assert judge_cut(BEFORE, after, known, 12).verdict is POSSIBLE
 
 
+EIGHT = [(epoch, 14 + epoch) for epoch in range(1, 9)]
 LEADING = {"leader": 2, "lineage": [(0, 12), (1, 20)], "lineage_complete_from": 0}
 
 
@@ -166,6 +167,7 @@ LEADING = {"leader": 2, "lineage": [(0, 12), (1, 20)], "lineage_complete_from": 
             {"leader_epoch": 2, "lineage": [(epoch, 20) for epoch in range(1, 9)]},
             (POSSIBLE, None),
         ),
+        ({}, {"leader_epoch": 2, "lineage": EIGHT}, (POSSIBLE, None)),
         ({}, {"leader_epoch": 2, "lineage": [(1, 20)]}, (PROVEN, 20)),
     ],
 )
@@ -174,3 +176,62 @@ def test_the_lineage_is_the_newest_that_is_known_of_its_own_log(
 ) -> None:
     found = judge(11, before, **known)
     assert (found.verdict, found.below) == expected
+
+
+# The whole log of broker 3 is cut off.
+CUT_TO_0: dict[str, Any] = {"log_end_offset": 20, "log_start_offset": 0}
+
+
+@pytest.mark.parametrize(
+    ("before", "known", "expected"),
+    [
+        # Nothing proves even the first record, nor that it was another one.
+        ({}, {}, (POSSIBLE, None)),
+        ({}, {"leader_epoch": 2, "lineage": [(2, 20)]}, (POSSIBLE, None)),
+        ({}, {"leader_epoch": 0, "high_watermark": None}, (POSSIBLE, None)),
+        ({}, {"leader_epoch": 0, "high_watermark": 0}, (POSSIBLE, None)),
+        # A former leader's high watermark proves nothing.
+        ({"leader": 9}, {"broker": 1, "leader_epoch": 1, "lineage": [(2, 20)]}, (POSSIBLE, None)),
+        # The logs part after the first record, which alone was committed.
+        ({}, {"lineage": [(0, 1), (2, 20)]}, (PROVEN, 1)),
+        ({}, {"log_end_offset": 1, "lineage": [(0, 1)]}, (PROVEN, 1)),
+        # The cache holds as many epochs as are read, from the first one on.
+        ({}, {"lineage": [(0, 5), *((epoch, 20) for epoch in range(2, 9))]}, (PROVEN, 5)),
+    ],
+)
+def test_a_cut_to_the_beginning_is_judged_from_the_first_record_on(
+    before: dict[str, Any], known: dict[str, Any], expected: tuple[CutVerdict, int | None]
+) -> None:
+    found = judge(0, before, **{**CUT_TO_0, **known})
+    assert (found.verdict, found.below) == expected
+
+
+def test_the_logs_part_after_an_epoch_of_one_record() -> None:
+    """Leader 2 of epoch 3 has the record of epoch 1 at 12 from an earlier leader."""
+    third = Committed(3, 30, 2.0, 30, 2)
+    after = replace(AFTER, leader_epoch=3, lineage=[(0, 12), (1, 13), (3, 30)], committed=[third])
+    known = replace(KNOWN, lineage=[(0, 12), (1, 13), (2, 20)], leader_epoch=2)
+    found = judge_cut(BEFORE, after, known, 10)
+    assert (found.verdict, found.below) == (PROVEN, 13)
+
+
+def test_a_cut_is_held_against_the_epochs_that_the_log_had() -> None:
+    found = [judge(12, lineage=lineage).committed for lineage in ([(0, 20)], None)]
+    assert [entry and entry.epoch for entry in found] == [0, 1]
+
+
+def test_of_two_lineages_up_to_the_same_epoch_the_sampled_one_counts() -> None:
+    led = replace(SECOND, lineage=[(1, 30)], lineage_complete_from=1)
+    known = {"broker": 2, "leader_epoch": 2, "lineage": [(0, 12), (1, 20)]}
+    found = judge(11, {"leader": 9, "committed": [FIRST, led]}, **known)
+    assert (found.verdict, found.below) == (PROVEN, 20)
+
+
+def test_the_lineage_of_an_earlier_leadership_counts_where_the_present_one_lacks_it() -> None:
+    led = replace(SECOND, lineage=[(0, 12), (1, 30)], lineage_complete_from=0)
+    third = Committed(2, 40, 3.0, 40, 4)
+    after = replace(AFTER, leader_epoch=2, lineage=[(2, 40)], lineage_complete_from=2)
+    after.committed = [led, third]
+    known = replace(KNOWN, log_end_offset=12, lineage=[(0, 12)], leader_epoch=2)
+    found = judge_cut(BEFORE, after, known, 11)
+    assert (found.verdict, found.below) == (PROVEN, 12)

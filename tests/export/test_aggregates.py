@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.assess.thresholds import LAG_THRESHOLD
 from tests.export.make import NOW, key_of, table_of, view
 from tidemark.assess.safe_to_stop import EFFECTS, stop_impacts
 from tidemark.core.records import AddingView, CheckpointView, ReplicaView, View, encode_record
@@ -115,7 +116,7 @@ def figures(aggregate: Any) -> dict[str, Any]:
         }
     return {
         **{name: of(aggregate) for name, of in CLUSTER_VALUES.items()},
-        "stop_unknown": aggregate.stop_unknown,
+        **aggregate.counts,
         "risks": +aggregate.risks,
         "risks_unknown": +aggregate.risks_unknown,
     }
@@ -158,10 +159,12 @@ def test_effects_of_a_stop_equal_those_of_the_assessment(views: list[View]) -> N
     for cluster in ("east", "west"):
         brokers = {broker for name, broker in table.broker_aggregates if name == cluster}
         for broker in (each for each in brokers if isinstance(each, int)):
-            impacts = stop_impacts([v for v in views if v.kafka_cluster == cluster], broker)
+            impacts = stop_impacts(
+                [v for v in views if v.kafka_cluster == cluster], LAG_THRESHOLD, broker
+            )
             effects = [impact.effect for impact in impacts]
             ours = table.broker_aggregates[cluster, broker].effects
-            stop_unknown = table.cluster_aggregates[cluster].stop_unknown
+            stop_unknown = table.cluster_aggregates[cluster].counts["stop_unknown"]
             assert {
                 effect: ours[effect] + (stop_unknown if effect == "unknown" else 0)
                 for effect in EFFECTS

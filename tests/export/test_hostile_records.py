@@ -143,9 +143,10 @@ def test_evidence_is_bounded() -> None:
 def test_a_record_that_fails_after_its_checks_is_skipped() -> None:
     metrics = ExportMetrics()
     failing = mock.Mock(side_effect=KeyError("x"))
-    message = Message(0, 7, b"key", b"{}")
+    message = Message(0, 7, b"key", json.dumps(ALERT).encode())
     with capture_logs() as logged:
-        assert RecordDecoder(metrics).guarded(failing, message, "topic") is None
+        assert RecordDecoder(metrics).take(message, "topic", failing) is None
+    failing.assert_called_once()
     (entry,) = logged
     assert (entry["topic"], entry["offset"], entry["reason"]) == ("topic", 7, "'x'")
     assert 'undecodable_total{topic="topic"} 1' in metrics.render().decode()

@@ -153,7 +153,7 @@ def test_no_source_names_a_metric_outside_of_the_table() -> None:
         "streaming/tidemark/collect",
         "streaming/tidemark/stream",
     )
-    packages = {"tidemark_exporters", "tidemark_version"}
+    packages = {"tidemark_exporters", "tidemark_lab", "tidemark_version"}
     observations = {"tidemark_read", "tidemark_written"}
     for path in (
         path

@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from tests.export.make import NOW, alert, view
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.core.records import encode_record
+from tidemark.detect.thresholds import Detection, Override
 from tidemark.kafka.topic_reader import Message
 from tidemark.settings import Cluster, Receiver, Settings
 from tidemark_exporters import process
@@ -177,6 +178,15 @@ def test_records_of_unread_topics_are_counted_across_an_outage(
     assert values(exporter)["tidemark_dead_letters_total"] == 0
 
 
+def test_how_far_behind_is_late_is_configured() -> None:
+    settings = Settings(detect=Detection(overrides=[Override(topics="slow", lag_ms=10_000)]))
+    settings.export.listen = "127.0.0.1:0"
+    exporter = Exporter(settings, notify=False)
+    exporter.server.close()
+    threshold = exporter.table.lag_threshold
+    assert (threshold("slow"), threshold("orders")) == (10_000, 2_000)
+
+
 def test_ready_once_both_topics_are_read_to_their_ends(
     make: Callable[..., Exporter],
 ) -> None:
@@ -217,7 +227,8 @@ def test_a_ready_exporter_serves_its_views(
 def test_opening_topics_that_hangs_is_not_healthy_and_waiting_for_kafka_is(
     make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exporter, now = make({}, {}), [time.monotonic()]
+    # A whole number, so that sums of seconds are exact.
+    exporter, now = make({}, {}), [float(int(time.monotonic()))]
     exporter._opened.clear()
     seen: list[list[str]] = []
     monkeypatch.setattr("time.monotonic", lambda: now[0])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.assess.thresholds import LAG_MS
 from tests.export.make import NOW, alert, broker_view, cluster_view, open_alert, table_of, view
 from tidemark.core.records import ReplicaView, encode_record
 from tidemark_exporters.export.partition_row import PartitionRow
@@ -60,7 +61,7 @@ def test_open_alerts_come_from_every_scope() -> None:
     ],
 )
 def test_replication_flags(changes: dict[str, Any], expected: tuple[bool, bool, bool]) -> None:
-    row = PartitionRow(view(**changes), None)
+    row = PartitionRow(view(**changes), LAG_MS, None)
     assert (row.status.under_replicated, row.status.under_min, row.status.at_min) == expected
 
 
@@ -70,18 +71,18 @@ def test_lag_is_the_largest_known_lag_of_a_follower() -> None:
         ReplicaView(broker=2, lag_records=7, lag_ms=None),
         ReplicaView(broker=3, lag_records=None, lag_ms=1500.0),
     ]
-    row = PartitionRow(view(replicas=replicas), None)
+    row = PartitionRow(view(replicas=replicas), LAG_MS, None)
     assert (row.progress.lag_records, row.progress.lag_ms) == (7, 1500.0)
-    alone = PartitionRow(view(replicas=replicas[:1]), None)
+    alone = PartitionRow(view(replicas=replicas[:1]), LAG_MS, None)
     assert (alone.progress.lag_records, alone.progress.lag_ms) == (None, None)
 
 
 def test_labels_follow_a_change_of_replicas() -> None:
-    first = PartitionRow(view(), None)
+    first = PartitionRow(view(), LAG_MS, None)
     first.retain()
     labels = first.label_sets.replicas
-    same = PartitionRow(view(leader_epoch=9), first)
-    moved = PartitionRow(view(replicas=[ReplicaView(broker=9)]), first)
+    same = PartitionRow(view(leader_epoch=9), LAG_MS, first)
+    moved = PartitionRow(view(replicas=[ReplicaView(broker=9)]), LAG_MS, first)
     assert same.label_sets.replicas is labels
     assert moved.label_sets.replicas == [
         'kafka_cluster="east",topic="orders",partition="0",broker="9"'

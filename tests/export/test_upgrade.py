@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +20,7 @@ from tests.dashboards.stage import Stage, exporting
 from tidemark.core.records import Alert, View, decode_record, encode_record
 from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.receiver import WebhookReceiver
+from tidemark_lab.brokers.wait import wait_until
 
 FILE = ROOT / "tests" / "testdata" / "upgrade" / "0.1.0" / "records.jsonl.gz"
 TOPICS = {"partition_views": "tidemark.partition-views", "alerts": "tidemark.alerts"}
@@ -46,10 +46,8 @@ def exporter() -> Iterator[str]:
         stage.topics[TOPICS[destination]].write(key, value.encode())
     (port,) = free_ports(1)
     with WebhookReceiver() as receiver, exporting(stage, port, receiver.url):
-        deadline = time.monotonic() + 20
-        while not requests.get(f"{stage.exporter}/-/ready", timeout=5).ok:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        ready = f"{stage.exporter}/-/ready"
+        wait_until(lambda: requests.get(ready, timeout=5).ok, 20.0, "the exporter is ready")
         yield stage.exporter
 
 

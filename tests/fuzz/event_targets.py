@@ -9,19 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests import version_1
 from tests.fuzz.target import Target
 from tests.verbs.recordings import trace
 from tidemark.core.errors import TidemarkError, WireError
-
-DATA = ROOT / "tests" / "testdata"
 
 
 @contextmanager
 def events() -> Iterator[Target]:
     """Records of the event topic, as the stream folds them: nothing may be raised at all."""
-    from tidemark.core.codec import decode_batch, encode_batch
-    from tidemark.core.compact_events import COMPACT_VERSION
+    from tidemark.core.codec import decode_batch
     from tidemark.detect.thresholds import Detection
     from tidemark.reduce.group import fold_group
     from tidemark.reduce.rows import RawRecord
@@ -36,23 +33,21 @@ def events() -> Iterator[Target]:
         # What it left behind is read again in the next batch.
         fold_group(state, [RawRecord(0, 102, 1e9 + 32, lines[22])], Detection(), 0, 1)
 
-    compact = [encode_batch(decode_batch(line), COMPACT_VERSION) for line in lines]
-    yield Target([*lines, *compact], call, ())
+    old = [version_1.encode_batch(decode_batch(line)) for line in lines]
+    yield Target([*lines, *old], call, ())
 
 
 @contextmanager
 def event_codec() -> Iterator[Target]:
-    """Records of the event topic in both versions: what is decoded is encoded to the same."""
+    """Records of the event topic: what is decoded is encoded to the same."""
     from tidemark.core.codec import decode_batch, encode_batch
-    from tidemark.core.compact_events import COMPACT_VERSION
 
     def call(data: bytes) -> None:
         found = decode_batch(data)
-        again = decode_batch(encode_batch(found, COMPACT_VERSION))
-        assert again.events == found.events, "another batch in version 2"
+        again = decode_batch(encode_batch(found))
+        assert again.events == found.events, "another batch"
 
-    batches = [decode_batch(line) for line in trace("unclean")]
-    yield Target([encode_batch(each, COMPACT_VERSION) for each in batches], call, (WireError,))
+    yield Target(trace("unclean"), call, (WireError,))
 
 
 @contextmanager
@@ -92,10 +87,10 @@ def spool() -> Iterator[Target]:
 def state() -> Iterator[Target]:
     """The stream's state in a checkpoint."""
     from tidemark.core.partition import decode_state
+    from tidemark.detect.thresholds import Detection
+    from tidemark.reduce.group import fold_group
     from tidemark.reduce.group_state import decode_group
-
-    groups = [path.read_bytes() for path in sorted((DATA / "state").glob("*.bin"))]
-    partitions = [each for blob in groups for each in decode_group(blob).partitions.values()]
+    from tidemark.reduce.rows import RawRecord
 
     def call(data: bytes) -> None:
         if data[:1] == b"G":
@@ -104,5 +99,10 @@ def state() -> Iterator[Target]:
         else:
             decode_state(data[1:])
 
-    seeds = [*(b"G" + blob for blob in groups), *(b"P" + blob for blob in partitions[:20])]
+    groups = []
+    for name in ("unclean", "kip101_modern"):
+        records = [RawRecord(0, place, 1e9, line) for place, line in enumerate(trace(name))]
+        groups.append(fold_group(None, records, Detection(), 0, 1)[0])
+    partitions = [each for blob in groups for each in decode_group(blob).partitions.values()]
+    seeds = [*(b"G" + blob for blob in groups), *(b"P" + blob for blob in partitions)]
     yield Target(seeds, call, (TidemarkError,))

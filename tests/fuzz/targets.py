@@ -133,7 +133,7 @@ def configuration() -> Iterator[Target]:
     """
     from tidemark.kafka.command_config import client_of, parse_properties
     from tidemark.settings import load_settings
-    from tidemark.verbs.check_files import check_files
+    from tidemark.verbs.check_config.check_files import check_files
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "c.yaml"
@@ -224,14 +224,14 @@ def logs() -> Iterator[Target]:
     from tidemark.collect.sources.metadata_log.batches import read_batches
     from tidemark.collect.sources.metadata_log.records import decode_record
     from tidemark.kafka.unpacking import UnreadableRecordsError
-    from tidemark.verbs.audit.batches import DamagedLogError, record_digests, split_batches
+    from tidemark.record_log.batches import DamagedLogError, split_batches
+    from tidemark.verbs.audit.comparison import record_digests
 
     parsers: list[Call] = [
         formats.parse_offsets,
         formats.parse_epochs,
         formats.parse_topic_id,
         formats.parse_meta_properties,
-        formats.parse_clean_shutdown,
         decode_record,
         lambda data: read_batches(data, check_crc=False),
     ]

@@ -8,12 +8,12 @@ from tests.histories.claims import ALERT as LOSS
 from tests.histories.claims import is_misdated, judge_claim
 from tests.histories.findings import Findings
 from tests.histories.history import History
-from tests.histories.oracle import Oracle
 from tests.histories.partition import Partition
 from tests.histories.sentences import judge_sentences
 from tests.histories.world import ORIGIN
 from tidemark.core.events import Batch, Observation, PartitionDeleted
 from tidemark.core.records import Alert
+from tidemark_lab.judge.proofs import Oracle
 
 # Passes after which the only collector must be heard.
 ALONE = 45

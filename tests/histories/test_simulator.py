@@ -14,10 +14,10 @@ from tests.histories.history import History, script
 from tests.histories.judge import Judge, judge
 from tests.histories.logs import ReplicaLog
 from tests.histories.modes import MODES
-from tests.histories.oracle import Oracle
 from tests.histories.sentences import judge_sentences
 from tidemark.core.events import Observation, Replica
 from tidemark.core.records import Alert
+from tidemark_lab.judge.proofs import Oracle
 
 
 @pytest.mark.parametrize("mode", [name for name, mode in MODES.items() if mode.fenced])

@@ -16,7 +16,8 @@ from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 from tidemark.core.errors import WireError
 from tidemark.core.records import decode_record
 from tidemark.kafka import bounded_batches, unpacking
-from tidemark.kafka.bounded_batches import UnreadableBatch, bound_batches
+from tidemark.kafka.bounded_batches import UnreadableBatch
+from tidemark.kafka.client_internals import bound_batches
 from tidemark.kafka.unpacking import DamagedRecordsError, UnreadableRecordsError, unpack
 
 NONE, GZIP = 0, 1

@@ -117,12 +117,15 @@ def test_a_token_file_is_read_each_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("client", "says"),
     [
-        (BASE, "OAUTHBEARER needs kafka.client.sasl_oauth_token_url"),
+        (BASE, "client.sasl_oauth_token_url: it is missing; OAUTHBEARER without"),
         (
             {**BASE, "sasl_oauth_token_file": "/no/such"},
             "token_file: cannot read the file: No",
         ),
-        ({**BASE, "sasl_oauth_token_url": "http://h/"}, "needs kafka.client.sasl_oauth_client_id"),
+        (
+            {**BASE, "sasl_oauth_token_url": "http://h/"},
+            "client.sasl_oauth_client_id: it is missing; OAUTHBEARER",
+        ),
         (
             {
                 **BASE,
@@ -130,7 +133,7 @@ def test_a_token_file_is_read_each_time(tmp_path: Path) -> None:
                 "sasl_oauth_client_id": "i",
                 "sasl_oauth_client_secret_file": "/dev/null",
             },
-            "client.sasl_oauth_token_url must be like https://",
+            "client.sasl_oauth_token_url: it must be like https://",
         ),
     ],
 )

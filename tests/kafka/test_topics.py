@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import ROOT
 from tidemark.core.errors import ClusterError
 from tidemark.kafka import topics
 from tidemark.kafka.topics import topic_specifications
@@ -107,5 +108,17 @@ def absent(admin: Admin) -> str:
 
 
 def test_another_number_of_partitions_is_not_waited_out(ensure: Callable[..., None]) -> None:
-    with pytest.raises(topics.TopicMismatchError, match="has 8 partitions"):
+    with pytest.raises(topics.TopicMismatchError, match="has 8 partitions") as caught:
         ensure(Admin({STATE: 8, VIEWS: -DENIED}), STATE)
+    assert "Set topics.partitions to 8 if the topic was created with that" in str(caught.value)
+    assert topics.PROCEDURE in str(caught.value)
+
+
+def test_partitions_that_were_added_to_the_alerts_are_named(ensure: Callable[..., None]) -> None:
+    with pytest.raises(topics.TopicMismatchError, match=f"{ALERTS} has 3 .* exactly 1. Delete it"):
+        ensure(Admin({STATE: 16, ALERTS: 3}))
+
+
+def test_the_named_procedure_is_a_section_of_the_document() -> None:
+    path, _, section = topics.PROCEDURE.partition(", ")
+    assert f"\n## {section.strip(chr(34))}\n" in (ROOT / path).read_text(encoding="utf-8")

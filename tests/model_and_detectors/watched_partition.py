@@ -101,7 +101,7 @@ class WatchedPartition:
             crcs=[crc, other_crc],
         )
         batch = Batch(
-            v=1,
+            v=2,
             cluster="model",
             collector="model",
             collector_epoch=1,

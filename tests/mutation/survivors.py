@@ -19,6 +19,8 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     function: str
     reason: str
     changes: list[str]
+    # Whether the reason proves that no input shows the changes: they do not count.
+    equivalent: bool = False
 
 
 def read_list(path: Path = LIST) -> list[Listed]:
@@ -44,6 +46,20 @@ def compare(
         else:
             fresh.append(mutant)
     return fresh, sorted(known.elements())
+
+
+def proven_equivalent(survivors: Iterable[Mutant], listed: Iterable[Listed]) -> Counter[str]:
+    """How many survivors of each module an entry proves to be equivalent."""
+    proven, found = Counter[tuple[str, str]](), Counter[str]()
+    for entry in listed:
+        if entry.equivalent:
+            proven.update((entry.function, change.strip()) for change in entry.changes)
+    for mutant in survivors:
+        key = (mutant.function, mutant.change)
+        if proven[key] > 0:
+            proven[key] -= 1
+            found[mutant.function.rpartition(".")[0]] += 1
+    return found
 
 
 def as_yaml(mutants: Iterable[Mutant]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 from tests.mutation.results import Mutant, change_of
-from tests.mutation.survivors import Listed, as_yaml, compare, read_list
+from tests.mutation.survivors import Listed, as_yaml, compare, proven_equivalent, read_list
 from tests.mutation.workspace import TARGETS
 
 
@@ -33,6 +33,16 @@ def test_unlisted_survivors_and_listed_changes_that_survive_no_longer_are_found(
         [],
         [],
     )
+
+
+def test_equivalent_mutants_are_counted_by_module() -> None:
+    again = Mutant("core.x.f", "- a\n+ b", "survived")
+    listed = [
+        Listed("core.x.f", "because", ["- a\n+ b", "- gone\n+ away"], equivalent=True),
+        Listed("core.x.f", "because", ["- a\n+ c"]),
+    ]
+    other = Mutant("core.x.f", "- a\n+ c", "survived")
+    assert proven_equivalent([again, again, other], listed) == {"core.x": 1}
 
 
 def test_a_survivor_is_printed_in_the_form_of_the_list() -> None:

@@ -16,7 +16,7 @@ FOLDER: Final = ROOT / "build" / "mutation"
 # The modules that decide on state, loss, truncation, divergence and elections.
 TARGETS: Final = (
     "evolve.observation",
-    "evolve.committed_records",
+    "evolve.samples",
     "evolve.loss_reads",
     "evolve.fast_path",
     "evolve.loss_proof",
@@ -27,7 +27,7 @@ TARGETS: Final = (
     "evolve.truncation_proof",
     "evolve.recreation",
     "evolve.departures",
-    "evolve.in_sync",
+    "evolve.membership",
     "evolve.metadata_log",
     "evolve.checkpoints_and_audits",
     "evolve.sparse_state",
@@ -48,7 +48,7 @@ SELECTION: Final = (
     "tests/cases",
     "tests/reduce/test_activity_property.py",
     "tests/reduce/test_group_property.py",
-    "tests/reduce/test_upcast.py",
+    "tests/reduce/test_stored_state.py",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import random
+import shutil
 import socket
 import threading
 import time
@@ -16,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 from standardwebhooks.webhooks import Webhook
 
@@ -246,7 +248,7 @@ def test_a_refused_connection_may_pass_and_the_address_is_not_printed(hook: Hook
 
 def test_only_an_answer_is_a_refusal(hook: Hook, tmp_path: Path) -> None:
     ca_file = tmp_path / "ca"
-    ca_file.write_text("none")
+    shutil.copy(certifi.where(), ca_file)
     url = f"https://127.0.0.1:{hook.server_port}/"
     sender = client(Receiver(name="hook", url=url, ca_file=str(ca_file)))
     ca_file.unlink()

@@ -268,7 +268,7 @@ def test_the_closing_line_adds_up_both_processes(tmp_path: Path) -> None:
 
 
 def test_the_background_gives_way_and_ends(tmp_path: Path) -> None:
-    background = BackgroundProcess(("chaos",), tmp_path, [])
+    background = BackgroundProcess(("judge",), tmp_path, [])
     autogroup = Path(f"/proc/{background.pid}/autogroup")
     try:
         background.set_priority(LOWEST_PRIORITY)

@@ -10,10 +10,10 @@ from tests.conftest import ROOT
 from tests.export.make import NOW
 from tests.pages.make import HOSTILE, TRICKY, healthy_view, past_alerts, site, table, views
 from tests.pages.markup import ask, items
+from tidemark.assess.health import STATES
 from tidemark.assess.safe_to_stop import EFFECTS
 from tidemark.core.records import Alert, View
 from tidemark_exporters.pages.api import LISTS
-from tidemark_exporters.pages.health import STATES
 from tidemark_exporters.pages.query import BadRequestError, Query
 
 

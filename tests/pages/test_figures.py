@@ -13,9 +13,14 @@ from tests.pages.make import healthy_view, lossy_view
 from tidemark.assess.replica_logs import divergent_offsets, logs_by_broker
 from tidemark.core.epoch_ranges import EpochRange
 from tidemark.core.records import ReplicaView, View
-from tidemark_exporters.pages.axis import Axis
-from tidemark_exporters.pages.isr_figure import draw_isr
-from tidemark_exporters.pages.log_figure import LogFigure, draw_logs, enlarged_axis, whole_axis
+from tidemark_exporters.pages.figures import (
+    Axis,
+    LogFigure,
+    draw_isr,
+    draw_logs,
+    enlarged_axis,
+    whole_axis,
+)
 
 LOST = [(1_000_240, 1_000_262)]
 

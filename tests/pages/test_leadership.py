@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 
 from tests.assess.test_leader_choice import offline
+from tests.assess.thresholds import LAG_MS
 from tests.export.make import NOW
 from tests.pages.make import healthy_view, lossy_view
 from tests.pages.test_partition_page import page_of
-from tidemark.assess.isr_countdown import Countdown, countdowns
+from tidemark.assess.isr_removal import Countdown, countdowns
 from tidemark.core.records import View
 from tidemark_exporters.pages.leadership import needs_choice
 
@@ -55,8 +56,8 @@ def test_the_countdown_goes_on_between_views() -> None:
     view: Any = healthy_view("t", 0)
     view.replicas[1].isr_removal_earliest_ms = 11_000.0
     view.replicas[1].isr_removal_latest_ms = 26_000.0
-    assert countdowns(view, NOW + 4.0) == [Countdown(2, 7_000.0, 22_000.0)]
-    assert countdowns(view, NOW + 400.0) == [Countdown(2, 0.0, 0.0)]
+    assert countdowns(view, NOW + 4.0, LAG_MS) == [Countdown(2, 7_000.0, 22_000.0)]
+    assert countdowns(view, NOW + 400.0, LAG_MS) == [Countdown(2, 0.0, 0.0)]
     assert "leaves the in-sync set in 9 to 24 s unless it catches up." in shown(view)
 
 

@@ -10,7 +10,7 @@ from tests.pages.markup import Element, items, page, parse
 from tests.pages.test_markup import PAYMENTS
 from tidemark.assess.risky_configuration import MEANINGS
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
-from tidemark_exporters.pages.past_alerts import AlertHistory
+from tidemark_exporters.pages.alerts import AlertHistory
 
 LOSS = (
     "[1000240, 1000262) offsets 1000240 to 1000261, 22 records",

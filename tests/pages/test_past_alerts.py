@@ -8,7 +8,7 @@ from tests.export.make import NOW, alert
 from tidemark.core.records import encode_record
 from tidemark.kafka.topic_reader import Message
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.pages.past_alerts import (
+from tidemark_exporters.pages.alerts import (
     MAX_SAMPLES,
     SAMPLE_BYTES,
     AlertHistory,

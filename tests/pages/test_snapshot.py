@@ -6,19 +6,20 @@ from typing import Any
 
 import pytest
 
+from tests.assess.thresholds import LAG_THRESHOLD
 from tests.export.make import NOW, alert, broker_view, cluster_view, key_of, view
 from tests.pages.make import opened, table, views
-from tidemark.assess.safe_to_stop import EFFECTS, stop_impacts
-from tidemark.core.records import OpenAlert
-from tidemark_exporters.export.partition_row import PartitionRow
-from tidemark_exporters.pages.health import (
+from tidemark.assess.health import (
     LEVELS,
     RANK,
-    SIGNS,
     STATES,
     broker_state,
     worst_state,
 )
+from tidemark.assess.safe_to_stop import EFFECTS, stop_impacts
+from tidemark.core.records import OpenAlert
+from tidemark_exporters.export.partition_row import PartitionRow
+from tidemark_exporters.pages.html import SIGNS
 from tidemark_exporters.pages.snapshot import TableSnapshot
 
 
@@ -99,7 +100,7 @@ def test_stop_impacts_are_those_of_the_pure_function() -> None:
     snapshot = TableSnapshot(table(), NOW + 1, 30)
     of_east = [each for each in views() if each.kafka_cluster == "east"]
     brokers = snapshot.brokers_of("east")
-    impacts = {broker: stop_impacts(of_east, broker) for broker in brokers}
+    impacts = {broker: stop_impacts(of_east, LAG_THRESHOLD, broker) for broker in brokers}
     assert {broker: snapshot.stop_impacts("east", broker, 1_000) for broker in brokers} == impacts
     assert {broker: snapshot.stop_counts("east", broker) for broker in brokers} == {
         broker: {effect: sum(i.effect == effect for i in found) for effect in EFFECTS}
@@ -120,7 +121,7 @@ def test_only_the_listed_impacts_are_decoded_and_they_are_the_worst(
         view("offline", 0, in_sync_replicas=[1], effective_min_in_sync_replicas=1),
     ]
     snapshot = TableSnapshot(table(held), NOW + 1, 30)
-    expected = stop_impacts(held, 1)
+    expected = stop_impacts(held, LAG_THRESHOLD, 1)
     assert len({impact.effect for impact in expected}) == 3
     decoded = []
     of_row = vars(PartitionRow)["view"].fget

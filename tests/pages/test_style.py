@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tidemark_exporters.pages.log_figure import COLOURS
+from tidemark_exporters.pages.figures import COLOURS
 from tidemark_exporters.pages.responses import static_file
 
 CSS = static_file("tidemark.css")[0].decode()

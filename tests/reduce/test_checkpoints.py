@@ -19,7 +19,7 @@ def watched() -> Scenario:
 def send(scenario: Scenario, events: list[Event], collector: str, epoch: int) -> list[Alert | View]:
     """What the reducer publishes at the events of a sidecar."""
     batch = Batch(
-        v=1,
+        v=2,
         cluster=CLUSTER,
         collector=collector,
         collector_epoch=epoch,

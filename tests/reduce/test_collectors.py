@@ -9,11 +9,10 @@ import pytest
 
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import Batch, BrokerAnswer, Event, Observation, Pass, Replica
-from tidemark.core.partition import PartitionState, decode_state, encode_state
+from tidemark.core.partition import decode_state, encode_state
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.thresholds import Detection
-from tidemark.evolve.observation import take_over
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.group_state import decode_group, encode_group
 from tidemark.reduce.rows import RawRecord
@@ -99,7 +98,7 @@ class Cluster:
         )
         events: list[Event] = [observation, event]
         batch = Batch(
-            v=1,
+            v=2,
             cluster="east",
             collector=name,
             collector_epoch=self.epochs[name],
@@ -222,25 +221,3 @@ def test_one_pass_a_day_ahead_expires_what_is_open(ahead: float, expires: bool) 
     cluster.epochs["other"], cluster.ahead["other"] = 3, ahead
     found = cluster.passes(1, "other")
     assert ("resolved KafkaLogTruncation" in found) is expires
-
-
-@pytest.mark.parametrize(
-    ("last_observed_at", "since", "published_at"),
-    [
-        # A usual handover, and clocks that are an hour apart in both directions.
-        (BEGAN - 31.0, BEGAN - 99.0, BEGAN - 31.0),
-        (BEGAN - HOUR, BEGAN, BEGAN - HOUR),
-        (BEGAN + HOUR, BEGAN, 0.0),
-    ],
-)
-def test_what_does_not_fire_yet_begins_again_where_the_clocks_differ(
-    last_observed_at: float, since: float, published_at: float
-) -> None:
-    pending = TrackedAlert("FOLLOWER_LAG", 2, "warning", BEGAN - 99.0, held=2)
-    firing = TrackedAlert("OFFLINE", None, "critical", BEGAN - 99.0, firing=True)
-    after = PartitionState(alerts=[pending, firing], published_at=last_observed_at)
-    after.observed_at = BEGAN
-    take_over(after, last_observed_at)
-    assert [alert.since for alert in after.alerts] == [since, BEGAN - 99.0]
-    assert after.published_at == published_at
-    assert pending.since == BEGAN - 99.0

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from tests.assess.thresholds import LAG_MS
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.broker_seen import BrokerSeen
 from tidemark.core.cluster import ClusterState, NodeState
@@ -35,7 +36,7 @@ def test_lags(history: OffsetHistory, lag_ms: float | None) -> None:
     state = PartitionState(leader=1, leader_end_before=10, observed_at=NOW, offset_history=history)
     state.replicas = [ReplicaState(1, 10), ReplicaState(2, 5), ReplicaState(3)]
     rules = Rules(3, 2, 86_400_000.0, "", {})
-    view = partition_view(state, ClusterState(), Scope("c", "orders", 0), rules, NOW)
+    view = partition_view(state, ClusterState(), Scope("c", "orders", 0), rules, LAG_MS, NOW)
     lags = [(replica.broker, replica.lag_records, replica.lag_ms) for replica in view.replicas]
     assert lags == [(1, 0, 0.0), (2, 5, lag_ms), (3, None, None)]
 
@@ -100,7 +101,7 @@ def test_a_partition_knows_its_racks_and_its_reassignment() -> None:
         sparse=SparseState(adding=[Adding(3, 60, NOW, [(NOW - 20, 80), (NOW - 10, 60)])]),
     )
     rules = Rules(3, 2, 86_400_000.0, "", {})
-    view = partition_view(state, cluster, Scope("c", "orders", 0), rules, NOW)
+    view = partition_view(state, cluster, Scope("c", "orders", 0), rules, LAG_MS, NOW)
     assert view.in_sync_on_one_rack is True
     assert view.adding_progress == [
         AddingView(
@@ -129,13 +130,13 @@ def test_a_lagging_member_is_shown_with_the_time_until_it_leaves() -> None:
     scope = Scope("c", "orders", 0)
     node = NodeState(NOW, configuration=BrokerConfiguration(replica_lag_time_max_ms=30_000))
     node.configuration_at = NOW
-    view = partition_view(state, ClusterState(nodes={1: node}), scope, RULES, NOW)
+    view = partition_view(state, ClusterState(nodes={1: node}), scope, RULES, LAG_MS, NOW)
     _, two, three = view.replicas
     assert (two.isr_removal_earliest_ms, two.isr_removal_latest_ms) == (10_000.0, 26_000.0)
     assert two.high_watermark_lag_ms == 20_000.0
     assert (three.isr_removal_latest_ms, three.high_watermark_lag_ms) == (None, None)
     assert view.replica_lag_time_max_ms == 30_000.0
-    unread = partition_view(state, ClusterState(), scope, RULES, NOW)
+    unread = partition_view(state, ClusterState(), scope, RULES, LAG_MS, NOW)
     assert unread.replicas[1].isr_removal_latest_ms is None
     assert unread.replica_lag_time_max_ms is None
 

@@ -188,7 +188,7 @@ class Scenario:
         collector, epoch = sender or self.collector
         number = self.numbers.get((collector, epoch), 0)
         batch = Batch(
-            v=1,
+            v=2,
             cluster=CLUSTER,
             collector=collector,
             collector_epoch=epoch,

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import yaml
 
 from tests.delivery.paths import Deliveries, DeliveryPaths
+from tidemark_lab.brokers.wait import wait_until
 
 # The demo's own target is 6 minutes after the downloads.
 TIMEOUT_SECONDS = 600
@@ -74,11 +74,12 @@ def run_scenes(folder: Path, paths: DeliveryPaths | None = None) -> Scenes:
 
 def _watch(paths: DeliveryPaths, demo: subprocess.Popen[bytes], config: Path) -> None:
     """Points the rules' Prometheus at the demo's exporter as soon as its address is known."""
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while demo.poll() is None and time.monotonic() < deadline:
-        # Empty while it is being written.
-        document = yaml.safe_load(config.read_text(encoding="utf-8")) if config.exists() else None
-        if document:
-            paths.watch(document["export"]["listen"])
-            return
-        time.sleep(0.2)
+
+    def document() -> Any:
+        """Empty while it is being written. The tests say why a demo ended before."""
+        written = config.exists() and yaml.safe_load(config.read_text(encoding="utf-8"))
+        return written or demo.poll() is not None
+
+    found = wait_until(document, TIMEOUT_SECONDS, "the demo has its configuration")
+    if found is not True:
+        paths.watch(found["export"]["listen"])

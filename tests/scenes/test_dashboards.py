@@ -20,7 +20,8 @@ from tests.dashboards.test_queries import filled
 from tests.scenes.run import Scenes
 from tests.scenes.test_report import row_of
 from tidemark_lab.demo.expected_alerts import PAUSED, UNCLEAN
-from tidemark_lab.demo.services import CLUSTER_NAME, WATCHED
+from tidemark_lab.demo.schedule import WATCHED
+from tidemark_lab.demo.services import CLUSTER_NAME
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.processes import commands_with
 from tests.scenes.run import Scenes
-from tidemark_lab.demo.expected_alerts import EXPECTED_ALERTS, PAUSED, SCENES, UNCLEAN
+from tidemark_lab.demo.expected_alerts import EXPECTED, PAUSED, SCENES, UNCLEAN
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 
@@ -32,7 +32,7 @@ def test_the_demo_succeeds(scenes: Scenes) -> None:
 
 def test_every_expected_alert_came_and_nothing_else(scenes: Scenes) -> None:
     assert {row["scene"] for row in scenes.report} == set(SCENES)
-    assert {(e.scene, e.name) for e in EXPECTED_ALERTS} == {
+    assert {(scene, e.alert) for scene, expected in EXPECTED.items() for e in expected} == {
         (row["scene"], row["alert"]) for row in scenes.report if row["expected"]
     }
     assert [row for row in scenes.report if row["received"] != row["expected"]] == []

@@ -105,17 +105,17 @@ def test_unknown_variables_are_ignored() -> None:
 @pytest.mark.parametrize(
     ("variable", "cure"),
     [
-        (
-            "TIDEMARK_KAFKA_CLIENT_SECURITY_PROTOCOL",
-            "TIDEMARK_KAFKA_CLIENT='{security_protocol: …}'",
-        ),
+        ("TIDEMARK_KAFKA_CLIENT_SECURITY_PROTOCOL", "in TIDEMARK_KAFKA_CLIENT as YAML"),
         ("TIDEMARK_KAFKA_SECURITY_PROTOCOL", "`security_protocol` in kafka.client"),
         ("TIDEMARK_SECRUITY_PROTOCOL", "kafka.client"),
         ("TIDEMARK_CLIENT_SSL_CAFILE", "`ssl_cafile` in kafka.client"),
         ("TIDEMARK_KAFKA_CLEINT", "did you mean TIDEMARK_KAFKA_CLIENT?"),
         ("TIDEMARK_BOOTSTRAP_SERVERS", "did you mean TIDEMARK_KAFKA_BOOTSTRAP_SERVERS?"),
         ("TIDEMARK_KAFKA_BOOTSTRAP", "did you mean TIDEMARK_KAFKA_BOOTSTRAP_SERVERS?"),
-        ("TIDEMARK_CLUSTERS_BOOTSTRAP_SERVERS", "TIDEMARK_CLUSTERS as YAML"),
+        (
+            "TIDEMARK_CLUSTERS_BOOTSTRAP_SERVERS",
+            "or in TIDEMARK_CLUSTERS as YAML",
+        ),
         ("TIDEMARK_STREAM_SPARK_KAFKA_ACKS", "`kafka.acks` in stream.spark"),
     ],
 )

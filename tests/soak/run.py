@@ -24,10 +24,12 @@ from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.load_producer import LoadProducer
 from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.receiver import WebhookReceiver
-from tidemark_lab.demo.command import LAG_TIME_MS, OWN_TOPICS_LAG_TIME_MS
+from tidemark_lab.brokers.wait import comes_true, wait_until
 from tidemark_lab.demo.expected_alerts import FOLLOWER, LEADER, OWN_TOPICS_LEADER
+from tidemark_lab.demo.schedule import LAG_TIME_MS, OWN_TOPICS_LAG_TIME_MS
 from tidemark_lab.demo.services import Services
-from tidemark_lab.faults.node_faults import ControlledRestart, Crash, Fault, Pause, wait_until
+from tidemark_lab.faults.fault import Fault
+from tidemark_lab.faults.node_faults import ControlledRestart, Crash, Pause
 
 TOPIC: Final = "soak"
 PARTITIONS: Final = 24
@@ -125,9 +127,7 @@ class Soak(Parts):
         return time.monotonic() - self._began
 
     def _wait(self, until: float) -> None:
-        while self._now() < until:
-            self._services.check()
-            time.sleep(0.2)
+        comes_true(lambda: self._now() >= until, until, check=self._services.check)
 
     def _sample(self) -> None:
         checkpoint = self._folder / "checkpoint"
@@ -153,12 +153,16 @@ class Soak(Parts):
         fault, at, wall = self._fault(number), self._now(), time.time()
         restarted = isinstance(fault, ControlledRestart)
         fault.inject()
-        first = None
+        first: float | None = None
         self._services.check()
         until = self._now() + (RESTART_SECONDS if restarted else HOLD_SECONDS)
-        while self._now() < until:
+
+        def is_over() -> bool:
+            nonlocal first
             first = first or self._first_message(wall)
-            time.sleep(0.1)
+            return self._now() >= until
+
+        comes_true(is_over, HOLD_SECONDS)
         fault.heal()
         topics = [TOPIC, *self._services.own_topics]
         wait_until(lambda: self._cluster.is_whole(topics), WHOLE_SECONDS, "all replicas in sync")

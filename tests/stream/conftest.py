@@ -19,6 +19,7 @@ import pytest
 from tests.processes import descendants
 from tidemark.settings import Connection, Settings, Stream, Topics, load_settings
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import wait_until
 
 VERB = (sys.executable, "-m", "tidemark.stream")
 
@@ -81,13 +82,12 @@ class StreamProcess:
         return self.log.read_text()[-3000:]
 
     def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
+        def runs() -> None:
             assert self.process.poll() is None, (
                 f"ended with {self.process.returncode} before {what}:\n{self.log_tail()}"
             )
-            assert time.monotonic() < deadline, f"no {what} in {seconds:.0f} s:\n{self.log_tail()}"
-            time.sleep(0.05)
+
+        wait_until(condition, seconds, what, seen=self.log_tail, check=runs)
 
     def terminate(self) -> tuple[int, float]:
         """SIGTERM; (exit code, seconds until it was gone)."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 from tests.stream.test_stream import GARBAGE, LOAD
 from tests.stream.topics import Publisher
 from tidemark.settings import Settings
+from tidemark_lab.brokers.wait import wait_until
 
 
 class Load:
@@ -35,7 +35,4 @@ class Load:
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"no {what} in {seconds:.0f} s"
-        time.sleep(0.5)
+    wait_until(condition, seconds, what)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from tests import version_1
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import (
     MAX_EVENTS,
@@ -38,7 +39,7 @@ class SyntheticPasses(NamedTuple):
     # Partitions divisible by this have no leader in passes 3 to 8 of 12: alerts fire and resolve.
     offline_every: int = 0
     # Of the events, by turns from pass to pass.
-    versions: tuple[int, ...] = (1,)
+    versions: tuple[Literal[1, 2], ...] = (2,)
 
     def at(self, number: int) -> float:
         return STARTED_AT + number * self.period_seconds
@@ -115,23 +116,20 @@ class SyntheticPasses(NamedTuple):
             brokers=[BrokerAnswer(broker=b, outcome=OK) for b in BROKERS],
             partitions=self.partitions,
         )
+        is_old = self.versions[number % len(self.versions)] == 1
+        encode = version_1.encode_batch if is_old else encode_batch
         for group in range(self.groups):
             events: list[Event] = [*placed[group], end]
             for start in range(0, len(events), MAX_EVENTS):
-                yield (
-                    group,
-                    encode_batch(
-                        Batch(
-                            v=1,
-                            cluster=CLUSTER,
-                            collector=COLLECTOR,
-                            collector_epoch=COLLECTOR_EPOCH,
-                            pass_number=number,
-                            events=events[start : start + MAX_EVENTS],
-                        ),
-                        self.versions[number % len(self.versions)],
-                    ),
+                batch = Batch(
+                    v=2,
+                    cluster=CLUSTER,
+                    collector=COLLECTOR,
+                    collector_epoch=COLLECTOR_EPOCH,
+                    pass_number=number,
+                    events=events[start : start + MAX_EVENTS],
                 )
+                yield group, encode(batch)
 
 
 def reduce_all(

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import msgspec
 import pytest
-from msgspec import structs
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings
@@ -15,7 +11,6 @@ from tidemark.stream.checkpoint import (
     decode_fixed_settings,
     fix_settings,
     fixed_settings,
-    may_hold_rocksdb,
 )
 
 WANTED = fixed_settings(Settings())
@@ -71,23 +66,18 @@ def test_a_damaged_file_is_named_with_the_way_out(data: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("data", "rocksdb"),
-    [(structs.replace(WANTED, store_provider="rocksdb"), True), (WANTED, False), ({}, False)],
-)
-def test_the_state_store_is_known_before_there_is_a_jvm(
-    tmp_path: Path, data: object, rocksdb: bool
-) -> None:
-    (tmp_path / "tidemark.json").write_bytes(msgspec.json.encode(data))
-    assert may_hold_rocksdb(str(tmp_path)) is may_hold_rocksdb(tmp_path.as_uri()) is rocksdb
-
-
-def test_a_state_store_elsewhere_may_be_rocksdb(tmp_path: Path) -> None:
-    assert may_hold_rocksdb("s3a://bucket/c")
-    assert not may_hold_rocksdb(str(tmp_path / "nothing"))
-
-
-def test_a_damaged_file_is_not_taken_for_rocksdb(tmp_path: Path) -> None:
-    for data in (b"", b"\xff\xfe", b'{"topic": "\xff"}', msgspec.json.encode(WANTED)[:20]):
-        (tmp_path / "tidemark.json").write_bytes(data)
-        assert not may_hold_rocksdb(str(tmp_path))
+def test_the_file_of_an_earlier_version_is_refused_with_the_cure() -> None:
+    """It fixed the groups twice, and noted which checkpoint had taken over its state."""
+    text = (
+        '{"v": 1, "topic": "tidemark.replica-state", "partitions": 16, "shuffle_partitions": 16,'
+        ' "store_provider": "hdfs", "replaced_by": "/new"}'
+    )
+    folder = Folder(used=True)
+    folder.fixed = decode_fixed_settings(text, "/c")
+    with pytest.raises(ConfigError) as caught:
+        fix(folder)
+    assert str(caught.value) == (
+        "the checkpoint /c has version 1, and this Tidemark reads 2. Start the Tidemark that wrote "
+        "it, or give a new stream.checkpoint: the state is then built again from the events that "
+        "the topic still holds."
+    )

@@ -10,7 +10,7 @@ import pytest
 
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.settings import Settings
-from tidemark.stream import checkpoint, command, from_checkpoint
+from tidemark.stream import checkpoint, command
 from tidemark.stream.health import StreamHealth
 
 
@@ -33,8 +33,7 @@ class Hang:
 STEPS = [
     ("ensure_topics", "the check of the topics", 600.0),
     ("start_session", "the start of Spark", 900.0),
-    ("take_over", "taking over the state", 3600.0),
-    ("fix_settings", "opening the checkpoint", 900.0),
+    ("open_checkpoint", "opening the checkpoint", 900.0),
     ("step_over", "the check of the last batch", 600.0),
 ]
 
@@ -50,10 +49,7 @@ def test_a_step_of_the_start_that_hangs_is_not_healthy(
         hang.healths.append(StreamHealth(*attempts))
         return hang.healths[0]
 
-    context = SimpleNamespace(_jvm=None, _jsc=SimpleNamespace(hadoopConfiguration=nothing))
-    spark = SimpleNamespace(
-        sparkContext=context, streams=SimpleNamespace(addListener=nothing), stop=nothing
-    )
+    spark = SimpleNamespace(streams=SimpleNamespace(addListener=nothing), stop=nothing)
     places: dict[str, tuple[Any, Any]] = {
         "StreamHealth": (command, make),
         "import_packages": (command, nothing),
@@ -62,17 +58,14 @@ def test_a_step_of_the_start_that_hangs_is_not_healthy(
         "start_session": (command, lambda *_: spark),
         "ended": (command, lambda *_: nullcontext()),
         "start_worker": (command, nothing),
-        "CheckpointFolder": (checkpoint, nothing),
-        "may_hold_rocksdb": (checkpoint, lambda _: False),
-        "take_over": (from_checkpoint, nothing),
-        "fix_settings": (checkpoint, nothing),
+        "open_checkpoint": (checkpoint, nothing),
         "step_over": (command, nothing),
     }
     for each, (module, value) in places.items():
         monkeypatch.setattr(module, each, hang if each == function else value)
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     with pytest.raises(TidemarkError, match="it ends"):
-        command.run(Settings(), source="old")
+        command.run(Settings())
     assert hang.seen == [[], [f"{name} has not ended for {seconds + 1:.0f} s"]]
     assert hang.healths[0].stuck() == []
 

@@ -16,9 +16,9 @@ from tidemark.stream.listener import (
     StreamMetrics,
     longest,
     progress_event,
-    read_progress_as_json,
 )
 from tidemark.stream.overtaken import overtaken_records
+from tidemark.stream.spark_internals import read_progress
 
 
 def test_records_that_were_planned_and_not_read_are_overtaken() -> None:
@@ -165,15 +165,15 @@ def test_a_report_of_another_form_is_read_as_pyspark_reads_it(
 ) -> None:
     read: list[Any] = []
     monkeypatch.setattr(QueryProgressEvent, "fromJObject", read.append)
-    read_progress_as_json()
+    read_progress(progress_event)
     event: Any = SimpleNamespace(progress=lambda: SimpleNamespace(json=lambda: text))
     QueryProgressEvent.fromJObject(event)
     assert read == [event]
 
 
 def test_a_report_is_read_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(QueryProgressEvent, "fromJObject", None)
-    read_progress_as_json()
+    monkeypatch.setattr(QueryProgressEvent, "fromJObject", list)
+    read_progress(progress_event)
     text = json.dumps(REPORT)
     event: Any = SimpleNamespace(progress=lambda: SimpleNamespace(json=lambda: text))
     assert QueryProgressEvent.fromJObject(event).progress.batchId == 7

@@ -44,6 +44,7 @@ class Query:
 
     def __init__(self, failure: str | None) -> None:
         self._jsq = JavaQuery(failure)
+        self.exception = lambda: None
 
 
 def watched(failure: str | None, *, restart: bool) -> ClusterError | None:

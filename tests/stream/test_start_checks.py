@@ -20,8 +20,6 @@ def test_a_new_folder_and_one_that_is_there_are_taken(tmp_path: Path) -> None:
     for checkpoint in (tmp_path, tmp_path / "new" / "one"):
         check_start(settings(str(checkpoint)), {})
         check_start(settings(checkpoint.as_uri()), {})
-    (tmp_path / "tidemark.json").write_text("{}")
-    check_start(settings(str(tmp_path / "new")), {}, str(tmp_path))
 
 
 @pytest.mark.parametrize("inner", ["", "/a/b"])
@@ -31,14 +29,6 @@ def test_a_file_is_no_checkpoint(tmp_path: Path, inner: str) -> None:
     for checkpoint in (f"{file}{inner}", f"{file.as_uri()}{inner}"):
         with pytest.raises(ConfigError, match=r"stream\.checkpoint: .*/file is a file; give"):
             check_start(settings(checkpoint), {})
-
-
-def test_the_other_checkpoint_must_be_one(tmp_path: Path) -> None:
-    new = settings(str(tmp_path / "new"))
-    with pytest.raises(ConfigError, match="--from-checkpoint: /no/such is no folder"):
-        check_start(new, {}, "/no/such")
-    with pytest.raises(ConfigError, match=r"has no tidemark\.json"):
-        check_start(new, {}, str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -55,8 +45,8 @@ def test_a_path_that_may_be_on_another_file_system_is_left_to_hadoop(
 ) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    check_start(settings(str(file), **stream), environ, "/no/such")
-    check_start(settings("hdfs://name:8020/a", **stream), environ, "s3a://bucket/b")
+    check_start(settings(str(file), **stream), environ)
+    check_start(settings("hdfs://name:8020/a", **stream), environ)
     with pytest.raises(ConfigError, match="is a file"):
         check_start(settings(file.as_uri(), **stream), environ)
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.scenarios.scenario import Scenario
 from tests.verbs.run import tidemark
+from tidemark.core.alert_records import decode_alerts
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert, encode_record
@@ -23,7 +24,6 @@ from tidemark.verbs.ack.selection import (
     open_events,
     select_alerts,
 )
-from tidemark.verbs.alert_records import decode_alerts
 
 run = partial(tidemark, "ack")
 LOSS = (

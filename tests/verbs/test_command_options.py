@@ -16,8 +16,8 @@ from tidemark.cli import HELP_LINES, cli
 from tidemark_lab.model.scenarios import SCENARIOS
 
 # They run until they are stopped, or for minutes with a live table: their results are records,
-# metrics, or a file (demo-report.json).
-LONG_RUNNING = {"collect", "stream", "top", "demo"}
+# metrics, or a file (demo-report.json, the truth.json of a recording).
+LONG_RUNNING = {"collect", "stream", "top", "demo", "drill chaos"}
 
 
 def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:

@@ -10,8 +10,9 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from tidemark.cli import cli
+from tidemark.command_line import completion
 from tidemark.core.errors import ClusterError
-from tidemark.kafka import client, completion
+from tidemark.kafka import client
 
 CONFIG = """
 clusters:

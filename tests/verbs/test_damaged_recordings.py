@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from tests.core.event_strategies import batches
 from tests.verbs.recordings import recording, trace
+from tidemark.assess.losses import read_losses
+from tidemark.core.alert_records import decode_alerts
 from tidemark.core.codec import encode_batch, salvage_batch
 from tidemark.core.errors import WireError
 from tidemark.core.events import Observation
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.alert_records import decode_alerts
-from tidemark.verbs.inspect.losses import as_csv, as_table, read_losses
-from tidemark.verbs.recording import Line
-from tidemark.verbs.replay.reducer import LineReducer
+from tidemark.observations.cluster_views import ClusterViews
+from tidemark.observations.recorded_lines import Line, LineReducer
+from tidemark.verbs.inspect.losses import as_csv, as_table
 from tidemark.verbs.replay.timeline import TimeLine
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
 from tidemark.verbs.safe_to_stop.verdict import as_text, judge
 from tidemark.verbs.timeline.report import Subject, as_json, as_markdown
 from tidemark.verbs.timeline.report import as_text as as_lines

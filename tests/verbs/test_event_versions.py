@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import version_1
 from tests.verbs.recordings import trace, write
 from tests.verbs.run import tidemark
-from tidemark.core.codec import decode_batch, encode_batch
+from tidemark.core.codec import decode_batch
 
 
 @pytest.mark.parametrize(
@@ -26,12 +27,12 @@ def test_the_output_does_not_depend_on_the_version(
     tmp_path: Path, code: int, arguments: str
 ) -> None:
     lines = trace("unclean")
-    compact = [encode_batch(decode_batch(line), 2) for line in lines]
+    old = [version_1.encode_batch(decode_batch(line)) for line in lines]
     # A recording over an upgrade has both.
-    mixed = [pair[index % 2] for index, pair in enumerate(zip(lines, compact, strict=True))]
+    mixed = [pair[index % 2] for index, pair in enumerate(zip(lines, old, strict=True))]
     # The same path, which some verbs print.
     path, outputs = tmp_path / "events.jsonl", []
-    for written in (lines, compact, mixed):
+    for written in (lines, old, mixed):
         file = write(path, written)
         outputs.append(tidemark(*arguments.format(file).split(), code=code).out)
     assert outputs[0]

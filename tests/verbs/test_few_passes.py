@@ -12,9 +12,9 @@ from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, VERSIONS
 from tests.collect.fake_cluster import FakeCluster
 from tests.verbs.run import tidemark
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.detect.thresholds import Detection
-from tidemark.settings import Cluster, Collect
-from tidemark.verbs import few_passes, risks
+from tidemark.observations import few_passes
+from tidemark.settings import Cluster, Settings
+from tidemark.verbs.check_config import risks
 from tidemark.verbs.choose_leader import command as choose
 from tidemark.verbs.safe_to_stop import command
 
@@ -86,7 +86,7 @@ def test_topic_filters_and_shards_do_not_hide_partitions(server: str) -> None:
     cluster = Cluster(
         name="c", bootstrap_servers=[server], topics_deny=["orders"], shard=1, shards=9
     )
-    found = command.observe_cluster(cluster, Collect(), Detection())
+    found = command.observe_cluster(cluster, Settings())
     assert [view.topic for view in found.views("c")] == ["orders", "payments"]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.verbs import progress as module
-from tidemark.verbs.progress import progress_bar
+from tidemark.command_line import progress as module
+from tidemark.command_line.progress import progress_bar
 
 
 def test_progress_is_a_line_now_and_then(

@@ -12,8 +12,8 @@ import pytest
 
 from tidemark.core.codec import MAX_RECORD_BYTES
 from tidemark.core.errors import ConfigError
-from tidemark.verbs import recording
-from tidemark.verbs.recording import check_sources, read_lines
+from tidemark.observations import recorded_lines as recording
+from tidemark.observations.recorded_lines import check_sources, read_lines
 
 
 def test_files_are_read_in_order_with_their_own_line_numbers(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.verbs.run import tidemark
 from tidemark.collect.metadata.refusals import ASKED, QUORUM, RECORDS, TOPICS
 from tidemark.core.events import Batch, Observation, Pass, Replica
 from tidemark.settings import Cluster, Settings, Topics
-from tidemark.verbs import acls, rights
+from tidemark.verbs.check_config import acls, rights
 
 SCRAM = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": "o'neil"}
 CLUSTER = Cluster(name="orders", bootstrap_servers=["k:9093"], client=SCRAM)
@@ -45,7 +45,7 @@ def test_answers_are_found_in_events() -> None:
         number=1, started_at=1.0, ended_at=2.0, period_ms=1000.0, monotonic=1.0, quorum_leader=100
     )
     batch = Batch(
-        v=1, cluster="c", collector="x", collector_epoch=1, pass_number=1, events=[seen, ended]
+        v=2, cluster="c", collector="x", collector_epoch=1, pass_number=1, events=[seen, ended]
     )
     assert rights.answered([batch]) == {TOPICS, RECORDS, QUORUM}
 

@@ -12,7 +12,7 @@ from tests.verbs.run import tidemark
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import OK, Batch, BrokerAnswer, Event, Observation, Pass, Replica
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.safe_to_stop.recorded import read_recording
+from tidemark.observations.recorded_views import read_recording
 from tidemark.verbs.safe_to_stop.verdict import MAX_ROWS, as_text, judge
 
 run = partial(tidemark, "safe-to-stop")
@@ -54,7 +54,7 @@ def batch(*observed: Observation, number: int = 1, cluster: str = "main", **chan
     events: list[Event] = [*observed, closing]
     return encode_batch(
         Batch(
-            v=1,
+            v=2,
             cluster=cluster,
             collector="c",
             collector_epoch=1,
@@ -137,7 +137,7 @@ def test_a_huge_range_of_missed_partitions_is_bounded(tmp_path: Path) -> None:
     path = write(
         tmp_path / "e", [batch(observation("a"), missed={"x": [(0, 2**31 - 1)]}, partitions=1)]
     )
-    verdict = judge(read_recording(path, Detection(), "safe-to-stop"), "main", 1)
+    verdict = judge(*read_recording(path, Detection(), "safe-to-stop", "main"), 1)
     assert not verdict.safe
     lines = as_text(verdict)
     assert len(lines) < MAX_ROWS + 10

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import requests
 
 from tests.delivery.services import free_port
 from tidemark_lab.brokers.receiver import WebhookReceiver
+from tidemark_lab.brokers.wait import wait_until
 
 # A verb that imports Spark on a busy machine takes some of it.
 SECONDS = 60.0
@@ -23,10 +23,7 @@ PASSED = "waiting for Kafka"
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
+    wait_until(condition, SECONDS, what)
 
 
 def answer(url: str) -> tuple[int, str]:

@@ -20,6 +20,7 @@ import requests
 
 from tests.certificates import Authority
 from tests.delivery.services import free_port
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
@@ -80,10 +81,11 @@ def running(folder: Path, verb: str, port: int, web: Secure | None) -> Iterator[
             env=dict(os.environ),
         )
     try:
-        deadline = time.monotonic() + SECONDS
-        while not listens(port):
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.1)
+
+        def runs() -> None:
+            assert process.poll() is None
+
+        wait_until(lambda: listens(port), SECONDS, f"{verb} listens", check=runs)
         yield
         assert process.poll() is None
     finally:

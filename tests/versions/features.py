@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from tests.versions.schedule import PAIR, Run
-from tidemark.core.codec import decode_batch
 from tidemark.core.events import BrokerState, Event, Observation, Pass
 from tidemark.core.records import Alert
-from tidemark.verbs.recording import read_lines
-from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.drills.schedules.every_version import SHORT
+from tidemark_lab.drills.stage import TOPIC
 
 LIST_PARTITION_REASSIGNMENTS: Final = 45
+PARTITIONS: Final = set(range(SHORT.topic.partitions))
 NO: Final = "no"
 YES: Final = "yes"
 SUSPECTED: Final = "suspected"
@@ -38,25 +37,12 @@ FEATURES: Final = {
 }
 
 
-def events_of(run: Run) -> list[Event]:
-    return [
-        event for line in read_lines([str(run.events)]) for event in decode_batch(line.data).events
-    ]
-
-
-def last_observations(run: Run, events: Sequence[Event], until: float) -> dict[Place, Observation]:
-    """By partition, the newest observation until a time."""
-    found: dict[Place, Observation] = {}
-    for event in events:
-        if isinstance(event, Observation) and event.observed_at <= until:
-            found[event.topic, event.partition] = event
-    return {place: found[place] for place in run.places}
-
-
-def row_of(run: Run, events: Sequence[Event], alerts: Sequence[Alert]) -> dict[str, str]:
-    """Key of a feature -> what the version shows."""
-    at, _ = run.quiet[-1]
-    seen = list(last_observations(run, events, at).values())
+def row_of(
+    events: Sequence[Event], alerts: Sequence[Alert], apis: Collection[int]
+) -> dict[str, str]:
+    """Key of a feature -> what the version shows. `apis`: the keys that its brokers know."""
+    newest = {(e.topic, e.partition): e for e in events if isinstance(e, Observation)}
+    seen = list(newest.values())
     followers = [s for o in seen for s in o.samples if s.broker != o.leader]
     every = [event for event in events if isinstance(event, Observation)]
     lineages = any(s.lineage for o in every for s in o.samples if s.broker != o.leader)
@@ -81,10 +67,10 @@ def row_of(run: Run, events: Sequence[Event], alerts: Sequence[Alert]) -> dict[s
         ),
         # Brokers without the feature report an empty list.
         "eligible_leader_replicas": _yes(any(o.eligible_leader_replicas for o in every)),
-        "reassignments": _yes(LIST_PARTITION_REASSIGNMENTS in run.apis),
+        "reassignments": _yes(LIST_PARTITION_REASSIGNMENTS in apis),
         "quorum": _yes(any(isinstance(e, Pass) and e.quorum_leader is not None for e in events)),
         "fenced": _yes(any(isinstance(e, BrokerState) and e.fenced is not None for e in events)),
-        "offline": _yes(_partitions(alerts, "KafkaOffline") == set(PAIR)),
+        "offline": _yes(_partitions(alerts, "KafkaOffline") == PARTITIONS),
         "unclean_election": _certainty(alerts, "KafkaUncleanElection"),
         "loss": _certainty(alerts, "KafkaCommittedDataLoss"),
     }
@@ -95,11 +81,11 @@ def _yes(holds: bool) -> str:
 
 
 def _partitions(alerts: Sequence[Alert], name: str, severity: str | None = None) -> set[int]:
-    """The partitions of `pair` for which the alert fired."""
+    """The partitions of the watched topic for which the alert fired."""
     return {
         int(alert.labels["partition"])
         for alert in firing(alerts, name)
-        if alert.labels.get("topic") == "pair" and severity in (None, alert.labels["severity"])
+        if alert.labels.get("topic") == TOPIC and severity in (None, alert.labels["severity"])
     }
 
 
@@ -109,7 +95,7 @@ def firing(alerts: Sequence[Alert], name: str) -> Iterator[Alert]:
 
 def _certainty(alerts: Sequence[Alert], name: str) -> str:
     """Critical where it is proven; KafkaLossRisk is the suspicion of a loss."""
-    every = set(PAIR)
+    every = PARTITIONS
     if _partitions(alerts, name, "critical") == every:
         return PROVEN
     suspicion = "KafkaLossRisk" if name == "KafkaCommittedDataLoss" else name

@@ -9,33 +9,29 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.chaos.judge import is_untrue
-from tests.chaos.replay import replay
 from tests.conftest import missing
 from tests.docs.versions import ROWS, read_rows
-from tests.versions.features import (
-    NO,
-    PROVEN,
-    SUSPECTED,
-    YES,
-    events_of,
-    firing,
-    last_observations,
-    row_of,
-)
-from tests.versions.schedule import PAIR, Run, run_schedule
-from tests.versions.verbs import check_verbs
+from tests.versions.features import NO, PROVEN, SUSPECTED, YES, row_of
+from tests.versions.verbs import Ran, check_verbs, run_verbs
 from tidemark.core.errors import TidemarkError
-from tidemark.core.events import Event, Pass
 from tidemark.core.records import Alert
-from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.brokers.broker_socket import BrokerSocket
 from tidemark_lab.brokers.versions import VERSIONS, kafka_version
+from tidemark_lab.drills.drill import Step
+from tidemark_lab.drills.run import run_drill
+from tidemark_lab.drills.schedules.every_version import EVERY_VERSION, SHORT
+from tidemark_lab.drills.set_up import EVENTS
+from tidemark_lab.drills.stage import TOPIC, Stage
+from tidemark_lab.judge.needless import is_untrue
+from tidemark_lab.judge.replay import replay
+from tidemark_lab.judge.samples import batches_of
 
-SHORT = "0.11.0.3"
+NEWEST_SHORT = "0.11.0.3"
 CERTAINTY = (NO, SUSPECTED, PROVEN)
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -44,7 +40,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 @pytest.mark.parametrize(
     ("version", "short"),
     [
-        (SHORT, True),
+        (NEWEST_SHORT, True),
         *(pytest.param(number, False, marks=pytest.mark.soak) for number in VERSIONS),
     ],
 )
@@ -55,17 +51,28 @@ def test_a_version_shows_what_the_table_says_and_nothing_false(
         kafka_version(version).jars()
     except TidemarkError as error:
         missing(str(error))
-    run = run_schedule(version, tmp_path, short=short)
-    events, alerts = events_of(run), replay(run.events)
-    _offsets_are_those_on_disk(run, events)
-    lost, kept = acknowledged_offsets(run)
-    assert set(lost) == {("pair", number) for number in PAIR}
-    _claims_are_true(run, alerts, kept)
-    _ranges_are_whole(run, events, alerts, lost)
-    row = row_of(run, events, alerts)
+    apis: set[int] = set()
+    verbs: dict[str, Ran] = {}
+
+    def ask(stage: Stage) -> None:
+        """Of the healthy cluster under load."""
+        with BrokerSocket(stage.cluster.address(1), 5.0) as broker:
+            apis.update(broker.versions)
+        if not short:
+            verbs.update(run_verbs(stage.cluster.bootstrap_servers, stage.topics))
+
+    drill = SHORT if short else EVERY_VERSION
+    drill = replace(drill, steps=(Step("ask the brokers", ask), *drill.steps))
+    result = run_drill(drill, version, tmp_path, print)
+    # Among its checks: what was observed is on the disks, every claim is true and whole.
+    assert (result.verdict, result.findings) == ("PASSED", [])
+    alerts = replay(tmp_path / EVENTS)
+    _nothing_is_claimed_before(alerts, next(m.at for m in result.marks if "last" in m.key))
+    events = [event for batch in batches_of(tmp_path / EVENTS) for event in batch.events]
+    row = row_of(events, alerts, apis)
     if not short:
         check_verbs(
-            run.verbs,
+            verbs,
             has_minimum=row["min_in_sync_replicas"] == YES,
             has_lineages=row["lineage"] == "every replica",
         )
@@ -81,68 +88,7 @@ def test_a_version_shows_what_the_table_says_and_nothing_false(
     assert row == documented
 
 
-def _offsets_are_those_on_disk(run: Run, events: Sequence[Event]) -> None:
-    for at, replicas in run.quiet:
-        for place, seen in last_observations(run, events, at).items():
-            shown = {s.broker: (s.log_end_offset, s.high_watermark, s.error) for s in seen.samples}
-            stored = {
-                broker: (replica.log_end_offset, replica.high_watermark, None)
-                for (broker, its_place), replica in replicas.items()
-                if its_place == place
-            }
-            assert shown == stored, (run.version, place, at)
-
-
-Offsets = dict[Place, set[int]]
-
-
-def acknowledged_offsets(run: Run) -> tuple[Offsets, Offsets]:
-    """Offsets acknowledged before the leader was killed: without their record, and with it.
-
-    A record may be acknowledged later at the offset of one that is lost.
-    """
-    lost: Offsets = {}
-    kept: Offsets = {}
-    killed_at, _ = run.leaderless
-    for record in run.acknowledged:
-        place = (record.topic, record.partition)
-        is_kept = run.stored[place].record_ids.get(record.offset) == record.id
-        if is_kept and record.acked_at > killed_at:
-            continue
-        (kept if is_kept else lost).setdefault(place, set()).add(record.offset)
-    return lost, kept
-
-
-def _claims_are_true(run: Run, alerts: Sequence[Alert], kept: Offsets) -> None:
-    """No range that is claimed lost has a record which survived; nothing was lost before."""
-    killed_at, _ = run.leaderless
+def _nothing_is_claimed_before(alerts: Sequence[Alert], killed_at: float) -> None:
+    """Of another topic, or before the leader was killed that was alone in sync."""
     for alert in filter(is_untrue, alerts):
-        assert (alert.at > killed_at, alert.labels["topic"]) == (True, "pair"), alert
-    for alert in firing(alerts, "KafkaCommittedDataLoss"):
-        start, end = alert.evidence["proven"]
-        place = (alert.labels["topic"], int(alert.labels["partition"]))
-        assert not kept[place].intersection(range(start, end)), (place, start, end)
-
-
-def _ranges_are_whole(
-    run: Run, events: Sequence[Event], alerts: Sequence[Alert], lost: Offsets
-) -> None:
-    """A proven range has each lost record acknowledged before the leader was last asked.
-
-    An observation has the time at which its pass was read whole: the brokers answered since the
-    start of that pass. A range may begin below the lost records: a record is committed also where
-    its acknowledgement never arrived.
-    """
-    passes = [event for event in events if isinstance(event, Pass)]
-    newest = {int(a.labels["partition"]): a for a in firing(alerts, "KafkaCommittedDataLoss")}
-    for number, alert in newest.items():
-        place = ("pair", number)
-        start, end = alert.evidence["proven"]
-        seen_at = alert.evidence["committed_seen_at"]
-        asked_at = max(p.started_at for p in passes if p.started_at <= seen_at)
-        read_before = {
-            record.offset
-            for record in run.acknowledged
-            if (record.topic, record.partition) == place and record.acked_at < asked_at
-        }
-        assert lost[place] & read_before <= set(range(start, end)), (place, start, end)
+        assert (alert.at > killed_at, alert.labels["topic"]) == (True, TOPIC), alert

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from tidemark_lab.drills.stage import TOPIC
+
 FINDING: Final = 3
 DEADLINE_SECONDS: Final = 90.0
 
@@ -24,7 +26,7 @@ def run_verbs(bootstrap_servers: Sequence[str], topics: Sequence[str]) -> dict[s
     """Each verb by its name, in a process of its own as an operator runs it."""
     commands = {
         "audit": ["audit", *topics, "--whole", "--rate-limit", "0", "--json"],
-        "inspect": ["inspect", "pair", "0"],
+        "inspect": ["inspect", TOPIC, "0"],
         "safe-to-stop": ["safe-to-stop", "1"],
     }
     return {verb: _run(command, bootstrap_servers) for verb, command in commands.items()}
@@ -66,7 +68,7 @@ def check_verbs(ran: dict[str, Ran], *, has_minimum: bool, has_lineages: bool) -
     stopped = ran["safe-to-stop"]
     # One of two copies goes.
     assert stopped.code == FINDING, stopped
-    assert "pair-0" in stopped.text, stopped
+    assert f"{TOPIC}-0" in stopped.text, stopped
     # What the brokers do not report is unknown, in both.
     assert ("min in sync ?" in inspected.text) != has_minimum, inspected
     assert ("unknown" in stopped.text) != has_minimum, stopped

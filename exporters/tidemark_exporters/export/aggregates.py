@@ -1,19 +1,21 @@
 """The sums and maxima of the partitions of a cluster or topic, and of the replicas of a broker.
 
 Counts follow the views as they come and go. A maximum cannot be taken back: everything above 0 is
-in `behind`, and the largest is searched when it is asked for. An unknown lag is in no maximum.
+kept by key, and the largest is searched when it is asked for. An unknown lag is in no maximum.
 """
 
 from __future__ import annotations
 
 import copy
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple, Self
 
 from tidemark.assess.risky_configuration import Kind
 from tidemark.assess.safe_to_stop import EFFECTS, Effect
 from tidemark_exporters.export.at_risk import AtRisk
 from tidemark_exporters.export.partition_status import (
+    FLAGS,
     CheckpointDistance,
     FollowerLag,
     Host,
@@ -21,6 +23,61 @@ from tidemark_exporters.export.partition_status import (
     PartitionStatus,
     Reassignment,
 )
+
+# Of a broker without a replica of the partition.
+NO_FIGURES: Final = (0, None, None)
+NO_RISK: Final = (0, None, None, None)
+
+
+class Copied:
+    """Something of which another thread reads a copy."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def copy(self) -> Self:
+        """One that does not change with this."""
+        made = copy.copy(self)
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if hasattr(value, "copy"):
+                setattr(made, name, value.copy())
+        return made
+
+
+class Known(Copied):
+    """A figure of partitions: of how many it is known, and by key where it is above 0.
+
+    Every total is None where it is known of none.
+    """
+
+    __slots__ = ("above", "known")
+
+    def __init__(self) -> None:
+        self.known = 0
+        self.above: dict[str, int] = {}
+
+    def replace(self, key: str, before: int | None, after: int | None) -> None:
+        """Takes the new figure of a partition; None: it is unknown, or there is none."""
+        if before != after:
+            self.known += (after is not None) - (before is not None)
+            if after:
+                self.above[key] = after
+            else:
+                self.above.pop(key, None)
+
+    @property
+    def partitions(self) -> int | None:
+        """With a figure above 0."""
+        return len(self.above) if self.known else None
+
+    @property
+    def records(self) -> int | None:
+        """The sum, within 64 bits: views of a hostile topic may have any offsets."""
+        return min(sum(self.above.values()), 2**63 - 1) if self.known else None
+
+    @property
+    def most(self) -> int | None:
+        return max(self.above.values(), default=0) if self.known else None
 
 
 class _Totals(NamedTuple):
@@ -32,7 +89,7 @@ class _Totals(NamedTuple):
     uncommitted_ms: float
 
 
-class PartitionAggregate:
+class PartitionAggregate(Copied):
     """The partitions of a cluster or a topic.
 
     `behind`: the progress by key, of partitions where any of it is above 0.
@@ -40,61 +97,34 @@ class PartitionAggregate:
 
     __slots__ = (
         "_totals",
-        "above_log_end",
-        "at_min",
         "behind",
-        "blind",
-        "known_lag_ms",
-        "known_lag_records",
-        "known_uncommitted",
-        "known_uncommitted_ms",
-        "leader_alone",
-        "leaderless",
-        "off_preferred",
+        "counts",
         "partitions",
-        "reassigning",
         "reassignments",
         "risks",
         "risks_unknown",
-        "stop_unknown",
-        "under_min",
-        "under_replicated",
     )
 
     def __init__(self) -> None:
-        self.partitions = self.leaderless = self.under_replicated = self.under_min = self.at_min = 0
-        self.leader_alone = self.blind = self.off_preferred = self.stop_unknown = 0
-        self.known_lag_records = self.known_lag_ms = 0
-        self.known_uncommitted = self.known_uncommitted_ms = 0
+        self.partitions = 0
+        # By the name of a flag of the status, the partitions that have it.
+        self.counts = dict.fromkeys(FLAGS, 0)
         self.behind: dict[str, PartitionProgress] = {}
-        self.reassigning = self.above_log_end = 0
         # By key, the partitions to which replicas are being added.
         self.reassignments: dict[str, Reassignment] = {}
         self.risks, self.risks_unknown = Counter[Kind](), Counter[Kind]()
         # Computed on demand, and kept until the progress of a partition changes.
         self._totals: _Totals | None = None
 
-    def count(self, status: PartitionStatus, sign: int) -> None:
-        """Adds a partition (1) or removes it (-1)."""
+    def count(self, status: PartitionStatus, flags: Iterable[str], sign: int) -> None:
+        """Adds a partition (1) or removes it (-1). `flags`: those of its status."""
         self.partitions += sign
-        self.leaderless += sign * status.leaderless
-        self.under_replicated += sign * status.under_replicated
-        self.under_min += sign * status.under_min
-        self.at_min += sign * status.at_min
-        self.leader_alone += sign * status.leader_alone
-        self.blind += sign * status.blind
-        self.off_preferred += sign * status.off_preferred
-        self.stop_unknown += sign * status.stop_unknown
-        self.reassigning += sign * status.reassigning
-        self.above_log_end += sign * status.above_log_end
+        for flag in flags:
+            self.counts[flag] += sign
         for kind in status.risks.found:
             self.risks[kind] += sign
         for kind in status.risks.unknown:
             self.risks_unknown[kind] += sign
-        self.known_lag_records += sign * status.knows_lag_records
-        self.known_lag_ms += sign * status.knows_lag_ms
-        self.known_uncommitted += sign * status.knows_uncommitted
-        self.known_uncommitted_ms += sign * status.knows_uncommitted_ms
 
     def put(self, key: str, behind: PartitionProgress | None) -> None:
         """Replaces the progress of a partition; None: it is not behind."""
@@ -123,19 +153,19 @@ class PartitionAggregate:
 
     @property
     def lag_records(self) -> int | None:
-        return self._compute().lag_records if self.known_lag_records else None
+        return self._compute().lag_records if self.counts["knows_lag_records"] else None
 
     @property
     def lag_ms(self) -> float | None:
-        return self._compute().lag_ms if self.known_lag_ms else None
+        return self._compute().lag_ms if self.counts["knows_lag_ms"] else None
 
     @property
     def uncommitted(self) -> int | None:
-        return self._compute().uncommitted if self.known_uncommitted else None
+        return self._compute().uncommitted if self.counts["knows_uncommitted"] else None
 
     @property
     def uncommitted_ms(self) -> float | None:
-        return self._compute().uncommitted_ms if self.known_uncommitted_ms else None
+        return self._compute().uncommitted_ms if self.counts["knows_uncommitted_ms"] else None
 
     def _compute(self) -> _Totals:
         if self._totals is None:
@@ -153,48 +183,7 @@ class PartitionAggregate:
         return self._totals
 
 
-class Known:
-    """A number of records by partition: of how many it is known, and where it is above 0.
-
-    Every total is None where it is known of none.
-    """
-
-    __slots__ = ("above", "known")
-
-    def __init__(self) -> None:
-        self.known = 0
-        self.above: dict[str, int] = {}
-
-    def count(self, key: str, records: int | None, sign: int) -> None:
-        """Adds the number of a partition (1) or removes it (-1)."""
-        self.known += sign * (records is not None)
-        if records and sign > 0:
-            self.above[key] = records
-        else:
-            self.above.pop(key, None)
-
-    def copy(self) -> Known:
-        """One that does not change with this."""
-        made = copy.copy(self)
-        made.above = self.above.copy()
-        return made
-
-    @property
-    def partitions(self) -> int | None:
-        """With a number above 0."""
-        return len(self.above) if self.known else None
-
-    @property
-    def records(self) -> int | None:
-        """The sum, within 64 bits: views of a hostile topic may have any offsets."""
-        return min(sum(self.above.values()), 2**63 - 1) if self.known else None
-
-    @property
-    def most(self) -> int | None:
-        return max(self.above.values(), default=0) if self.known else None
-
-
-class RiskTotals:
+class RiskTotals(Copied):
     """What the death of a broker would cost, over the partitions that it leads."""
 
     __slots__ = ("ages", "committed", "uncommitted")
@@ -204,20 +193,15 @@ class RiskTotals:
         # By partition with a cost, the age of the oldest record where it is known.
         self.ages: dict[str, float] = {}
 
-    def count(self, key: str, risk: AtRisk, sign: int) -> None:
-        """Adds the risk of a partition (1) or removes it (-1)."""
-        self.committed.count(key, risk.committed, sign)
-        self.uncommitted.count(key, risk.uncommitted, sign)
+    def replace(self, key: str, before: AtRisk | None, after: AtRisk | None) -> None:
+        """Takes the new risk of a partition; None: it is unknown, or another broker leads."""
+        _, old_committed, old_uncommitted, _ = before or NO_RISK
+        _, committed, uncommitted, age_ms = after or NO_RISK
+        self.committed.replace(key, old_committed, committed)
+        self.uncommitted.replace(key, old_uncommitted, uncommitted)
         self.ages.pop(key, None)
-        if sign > 0 and risk.age_ms is not None and (risk.committed or risk.uncommitted):
-            self.ages[key] = risk.age_ms
-
-    def copy(self) -> RiskTotals:
-        """One that does not change with this."""
-        made = copy.copy(self)
-        made.committed, made.uncommitted = self.committed.copy(), self.uncommitted.copy()
-        made.ages = self.ages.copy()
-        return made
+        if age_ms is not None and (committed or uncommitted):
+            self.ages[key] = age_ms
 
     @property
     def known(self) -> bool:
@@ -235,7 +219,7 @@ class RiskTotals:
         return None if is_unknown or not self.known else max(self.ages.values(), default=0.0)
 
 
-class BrokerAggregate:
+class BrokerAggregate(Copied):
     """The replicas that a broker hosts. `behind`: by key, its followers with a lag above 0."""
 
     __slots__ = (
@@ -271,29 +255,31 @@ class BrokerAggregate:
         if host.effect is not None:
             self.effects[host.effect] += sign
 
-    def count_checkpoint(self, key: str, distance: CheckpointDistance, sign: int) -> None:
-        """Adds the distances of a replica on the broker (1) or removes them (-1)."""
-        _, behind, unflushed = distance
-        self.checkpoint_behind.count(key, behind, sign)
-        self.unflushed.count(key, unflushed, sign)
+    def replace_checkpoint(
+        self, key: str, before: CheckpointDistance | None, after: CheckpointDistance | None
+    ) -> None:
+        """Takes the new distances of a replica on the broker; None: there is none."""
+        _, old_behind, old_unflushed = before or NO_FIGURES
+        _, behind, unflushed = after or NO_FIGURES
+        self.checkpoint_behind.replace(key, old_behind, behind)
+        self.unflushed.replace(key, old_unflushed, unflushed)
 
-    def count_follower(self, key: str, follower: FollowerLag, sign: int) -> None:
-        """Adds the lag of a follower on the broker (1) or removes it (-1)."""
-        _, lag_records, lag_ms = follower
-        self.known_lag_records += sign * (lag_records is not None)
-        self.known_lag_ms += sign * (lag_ms is not None)
-        if sign > 0:
-            self.update(key, follower)
+    def replace_lag(self, key: str, before: FollowerLag | None, after: FollowerLag | None) -> None:
+        """Takes the new lag of a follower on the broker; None: there is none."""
+        _, old_records, old_ms = before or NO_FIGURES
+        _, records, lag_ms = after or NO_FIGURES
+        self.known_lag_records += (records is not None) - (old_records is not None)
+        self.known_lag_ms += (lag_ms is not None) - (old_ms is not None)
+        if after is not None and (records or lag_ms):
+            self.behind[key] = after
         else:
             self.behind.pop(key, None)
 
-    def update(self, key: str, follower: FollowerLag) -> None:
-        """Replaces the lag of a follower that is counted already."""
-        _, lag_records, lag_ms = follower
-        if lag_records or lag_ms:
-            self.behind[key] = follower
-        else:
-            self.behind.pop(key, None)
+    def replace_removal(self, key: str, after: tuple[int, float] | None) -> None:
+        """Takes the new time of a follower on the broker; None: its removal is not expected."""
+        self.removals.pop(key, None)
+        if after is not None:
+            self.removals[key] = after[1]
 
     @property
     def used(self) -> bool:

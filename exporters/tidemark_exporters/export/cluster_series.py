@@ -86,7 +86,7 @@ def _put_effects(cluster: str, broker: object, table: Table, put: Callable[..., 
         put("tidemark_broker_records_at_risk", records, **labels, kind=kind)
     for effect, count in hosted.effects.items():
         # A partition of unknown effect counts for every broker.
-        unknown = table.cluster_aggregates[cluster].stop_unknown * (effect == "unknown")
+        unknown = table.cluster_aggregates[cluster].counts["stop_unknown"] * (effect == "unknown")
         put("tidemark_broker_stop_impact_partitions", count + unknown, **labels, effect=effect)
 
 

@@ -248,4 +248,5 @@ class Renderer:
 
 def _urgency(item: tuple[object, PartitionAggregate]) -> tuple[float, ...]:
     _, topic = item
-    return (-topic.leaderless, -topic.under_min, -topic.under_replicated, -(topic.lag_records or 0))
+    worst = (-topic.counts[flag] for flag in ("leaderless", "under_min", "under_replicated"))
+    return (*worst, -(topic.lag_records or 0))

@@ -10,6 +10,7 @@ from tidemark.assess.watermarks import low_watermark
 from tidemark.core.broker_report import LogDirectory
 from tidemark.core.records import ReplicaView, View
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
+from tidemark_exporters.export.partition_status import FLAGS
 
 Value = int | float | None
 REPLICA_UP: Final = "tidemark_replica_up"
@@ -45,6 +46,12 @@ def _lacks_replicas(view: View) -> int | None:
         if view.in_sync_replicas is None
         else int(len(view.in_sync_replicas) < len(view.assigned))
     )
+
+
+def _counted(flag: str) -> Callable[[PartitionAggregate], Value]:
+    """How many partitions have a flag of their status."""
+    assert flag in FLAGS
+    return lambda aggregate: aggregate.counts[flag]
 
 
 def _reads_from_followers(view: View) -> int | None:
@@ -88,15 +95,15 @@ LOG_DIRECTORY_VALUES: Final[dict[str, Callable[[LogDirectory], Value]]] = {
 }
 CLUSTER_VALUES: Final[dict[str, Callable[[PartitionAggregate], Value]]] = {
     "tidemark_partitions": attrgetter("partitions"),
-    "tidemark_partitions_leaderless": attrgetter("leaderless"),
-    "tidemark_partitions_under_replicated": attrgetter("under_replicated"),
-    "tidemark_partitions_under_min_in_sync": attrgetter("under_min"),
-    "tidemark_partitions_at_min_in_sync": attrgetter("at_min"),
-    "tidemark_partitions_leader_alone": attrgetter("leader_alone"),
-    "tidemark_partitions_blind": attrgetter("blind"),
-    "tidemark_partitions_off_preferred_leader": attrgetter("off_preferred"),
-    "tidemark_partitions_reassigning": attrgetter("reassigning"),
-    "tidemark_partitions_high_watermark_above_log_end": attrgetter("above_log_end"),
+    "tidemark_partitions_leaderless": _counted("leaderless"),
+    "tidemark_partitions_under_replicated": _counted("under_replicated"),
+    "tidemark_partitions_under_min_in_sync": _counted("under_min"),
+    "tidemark_partitions_at_min_in_sync": _counted("at_min"),
+    "tidemark_partitions_leader_alone": _counted("leader_alone"),
+    "tidemark_partitions_blind": _counted("blind"),
+    "tidemark_partitions_off_preferred_leader": _counted("off_preferred"),
+    "tidemark_partitions_reassigning": _counted("reassigning"),
+    "tidemark_partitions_high_watermark_above_log_end": _counted("above_log_end"),
     "tidemark_cluster_reassignment_remaining_records": attrgetter("reassignment.records"),
     "tidemark_cluster_reassignment_remaining_bytes": attrgetter("reassignment.size_bytes"),
     "tidemark_cluster_reassignment_remaining_seconds": (
@@ -121,9 +128,9 @@ BROKER_VALUES: Final[dict[str, Callable[[BrokerAggregate], Value]]] = {
 }
 TOPIC_VALUES: Final[dict[str, Callable[[PartitionAggregate], Value]]] = {
     "tidemark_topic_partitions": attrgetter("partitions"),
-    "tidemark_topic_partitions_leaderless": attrgetter("leaderless"),
-    "tidemark_topic_partitions_under_replicated": attrgetter("under_replicated"),
-    "tidemark_topic_partitions_under_min_in_sync": attrgetter("under_min"),
+    "tidemark_topic_partitions_leaderless": _counted("leaderless"),
+    "tidemark_topic_partitions_under_replicated": _counted("under_replicated"),
+    "tidemark_topic_partitions_under_min_in_sync": _counted("under_min"),
     "tidemark_topic_replica_lag_seconds_max": lambda t: to_seconds(t.lag_ms),
     "tidemark_topic_replica_lag_records_max": attrgetter("lag_records"),
     "tidemark_topic_uncommitted_records": attrgetter("uncommitted"),

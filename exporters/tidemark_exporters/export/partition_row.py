@@ -43,12 +43,18 @@ class PartitionRow:
         "topic",
     )
 
-    def __init__(self, view: View, previous: PartitionRow | None, raw: bytes | None = None) -> None:
+    def __init__(
+        self,
+        view: View,
+        lag_threshold_ms: float,
+        previous: PartitionRow | None,
+        raw: bytes | None = None,
+    ) -> None:
         """`raw` is the encoded view; without it the decoded one is held."""
         assert view.topic is not None, "a partition's view"
         self.progress = measure_progress(view)
         self.reassignment = measure_reassignment(view)
-        self.status_key = key = status_key(view, self.progress)
+        self.status_key = key = status_key(view, lag_threshold_ms, self.progress)
         # For elections and expansions: the last leader, and the last change of the in-sync set.
         self.last_leader = view.leader
         self.changed_at = 0.0
@@ -59,7 +65,7 @@ class PartitionRow:
         self.named: LabelSets | None = None
         if previous is None:
             self.cluster, self.topic = view.kafka_cluster, view.topic
-            self.status = judge_status(view)
+            self.status = judge_status(view, lag_threshold_ms)
             self.retained = False
         else:
             # Equal objects are shared.
@@ -67,7 +73,7 @@ class PartitionRow:
             if key is not None and key == previous.status_key:
                 self.status, self.status_key = previous.status, previous.status_key
             else:
-                self.status = judge_status(view)
+                self.status = judge_status(view, lag_threshold_ms)
             self.retained = previous.retained
             if view.leader is None:
                 self.last_leader = previous.last_leader

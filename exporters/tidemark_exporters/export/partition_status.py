@@ -7,9 +7,10 @@ everything that follows from it is false or unknown.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_type_hints
 
-from tidemark.assess.candidates import LAG_LIMIT_MS, Candidates, candidates_of
+from tidemark.assess.candidates import Candidates, candidates_of
+from tidemark.assess.health import judge_replication, observed_states
 from tidemark.assess.risky_configuration import PartitionRisks, partition_risks
 from tidemark.assess.safe_to_stop import Effect, stop_effect
 from tidemark.assess.watermarks import above_log_end
@@ -31,6 +32,8 @@ class Host(NamedTuple):
 class PartitionStatus(NamedTuple):
     """The state of a partition apart from its offsets. Rows share equal ones."""
 
+    # Names of `assess.health`, without those of alerts.
+    states: tuple[str, ...]
     leaderless: bool
     under_replicated: bool
     under_min: bool
@@ -56,12 +59,20 @@ class PartitionStatus(NamedTuple):
     # A replica breaks the invariant that its high watermark is not above its log end.
     above_log_end: bool
 
+    @property
+    def flags(self) -> list[str]:
+        """The names of the fields that are true."""
+        return [flag for flag in FLAGS if getattr(self, flag)]
+
     def effect_of_stop(self, broker: int) -> Effect | None:
         """The effect of stopping one broker, where there is one."""
         if self.stop_unknown:
             return "unknown"
         return next((host.effect for host in self.hosts if host.broker == broker), None)
 
+
+# The yes-or-no fields, which aggregates count.
+FLAGS: Final = tuple(name for name, kind in get_type_hints(PartitionStatus).items() if kind is bool)
 
 # A follower's broker, its lag in records and its lag in milliseconds.
 FollowerLag = tuple[int, int | None, float | None]
@@ -169,13 +180,15 @@ def _latest(values: list[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def status_key(view: View, progress: PartitionProgress) -> tuple[object, ...] | None:
+def status_key(
+    view: View, lag_threshold_ms: float, progress: PartitionProgress
+) -> tuple[object, ...] | None:
     """Views with equal keys have equal statuses.
 
     None where that is not known cheaply: a replica is in doubt or lags, or an alert is open. Only
     then do offsets matter to the status.
     """
-    if view.alerts or view.missed_passes or view.adding or not _is_well(view):
+    if view.alerts or view.missed_passes or view.adding or not _is_well(view, lag_threshold_ms):
         return None
     return (
         view.leader,
@@ -192,23 +205,28 @@ def status_key(view: View, progress: PartitionProgress) -> tuple[object, ...] | 
     )
 
 
-def judge_status(view: View) -> PartitionStatus:
+def judge_status(view: View, lag_threshold_ms: float) -> PartitionStatus:
     assigned, in_sync, leader = view.assigned, view.in_sync_replicas, view.leader
-    under_replicated, under_min, at_min = _judge_replication(view)
+    replication = judge_replication(view)
     blind = view.missed_passes > 0
     preferred = assigned[0] if assigned else None
     followers = [replica for replica in view.replicas if replica.broker != leader]
-    effects = _judge_stops(view)
+    effects = _judge_stops(view, lag_threshold_ms)
     return PartitionStatus(
         leaderless=view.leaderless,
-        under_replicated=under_replicated,
-        under_min=under_min,
-        at_min=at_min,
+        states=observed_states(view, replication),
+        under_replicated=replication.under_replicated,
+        under_min=replication.under_min,
+        at_min=replication.at_min,
         leader_alone=leader is not None
         and in_sync is not None
         and len(in_sync) == 1 < len(assigned),
         blind=blind,
-        unhealthy=under_replicated or view.leaderless or under_min or blind or bool(view.alerts),
+        unhealthy=replication.under_replicated
+        or view.leaderless
+        or replication.under_min
+        or blind
+        or bool(view.alerts),
         off_preferred=leader is not None and preferred is not None and leader != preferred,
         knows_lag_records=any(replica.lag_records is not None for replica in followers),
         knows_lag_ms=any(replica.lag_ms is not None for replica in followers),
@@ -232,35 +250,18 @@ def judge_status(view: View) -> PartitionStatus:
     )
 
 
-def _judge_replication(view: View) -> tuple[bool, bool, bool]:
-    """(under-replicated, under the minimum, at the minimum).
-
-    The new replicas of a reassignment do not count as missing.
-    """
-    if view.in_sync_replicas is None:
-        return False, False, False
-    in_sync = len(view.in_sync_replicas)
-    lacking = view.in_sync_replicas != view.assigned and not set(view.assigned) - set(
-        view.adding
-    ) <= set(view.in_sync_replicas)
-    minimum = view.effective_min_in_sync_replicas
-    if minimum is None:
-        return lacking, False, False
-    return lacking, in_sync < minimum, lacking and in_sync == minimum
-
-
-def _judge_stops(view: View) -> dict[int, Effect] | None:
+def _judge_stops(view: View, lag_threshold_ms: float) -> dict[int, Effect] | None:
     """The effect of stopping each broker, where there is one; None when it is unknown."""
     if view.missed_passes or view.in_sync_replicas is None:
         return None
-    if _is_well(view):
+    if _is_well(view, lag_threshold_ms):
         return _effects_when_well(
             tuple(view.in_sync_replicas), len(view.assigned), view.effective_min_in_sync_replicas
         )
-    return _effects(candidates_of(view))
+    return _effects(candidates_of(view, lag_threshold_ms))
 
 
-def _is_well(view: View) -> bool:
+def _is_well(view: View, lag_threshold_ms: float) -> bool:
     """Whether no replica is in doubt or lags, so that only the numbers of replicas matter."""
     end, epoch, in_sync, replicas = (
         view.high_watermark,
@@ -293,7 +294,7 @@ def _is_well(view: View) -> bool:
             or replica.broker not in in_sync
             or (high_watermark is not None and high_watermark > end)
             or (known_epoch is not None and known_epoch != epoch)
-            or (lag_ms is not None and lag_ms > LAG_LIMIT_MS)
+            or (lag_ms is not None and lag_ms > lag_threshold_ms)
         ):
             return False
     return True

@@ -8,15 +8,18 @@ arrives, so a refresh costs as much as has changed.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any, TypeVar
 
 from msgspec import structs
 
+from tidemark.assess.candidates import LagThreshold
 from tidemark.core.records import OpenAlert, View
+from tidemark.detect.thresholds import Detection
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
 from tidemark_exporters.export.partition_row import PartitionRow
 from tidemark_exporters.export.partition_status import (
-    FollowerLag,
     PartitionProgress,
     PartitionStatus,
     Reassignment,
@@ -26,6 +29,9 @@ from tidemark_exporters.export.partition_status import (
 Pair = tuple[str, object]
 # Statuses that rows share; most partitions of a cluster have one of a few hundred.
 MAX_SHARED = 20_000
+DEFAULT_LAG_THRESHOLD = Detection().lag_threshold()
+# What begins with the number of its broker.
+OfBroker = TypeVar("OfBroker", bound=tuple[Any, ...])
 # Of a partition that is not in the table.
 NO_PROGRESS = PartitionProgress()
 # The clocks of collectors and exporter agree to less.
@@ -49,7 +55,8 @@ class Table:
     Other threads may read: they copy a dictionary before they iterate over it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lag_threshold: LagThreshold = DEFAULT_LAG_THRESHOLD) -> None:
+        self.lag_threshold = lag_threshold
         self.partitions: dict[str, PartitionRow] = {}
         self.brokers: dict[str, View] = {}
         self.clusters: dict[str, View] = {}
@@ -98,7 +105,9 @@ class Table:
 
     def _apply_partition(self, key: str, view: View, raw: bytes | None) -> None:
         previous = self.partitions.get(key)
-        row = self.partitions[key] = PartitionRow(view, previous, raw)
+        row = self.partitions[key] = PartitionRow(
+            view, self.lag_threshold(view.topic), previous, raw
+        )
         if previous is None or row.status is not previous.status:
             row.status = self._shared(row.status)
         status = row.status
@@ -154,10 +163,10 @@ class Table:
 
     def _count(self, row: PartitionRow, sign: int) -> None:
         """Adds the row's status to the aggregates (1) or removes it (-1)."""
-        status = row.status
+        status, flags = row.status, row.status.flags
         self.replicas += sign * status.replicas
-        self.cluster_aggregates[row.cluster].count(status, sign)
-        self.topic_aggregates[row.cluster, row.topic].count(status, sign)
+        self.cluster_aggregates[row.cluster].count(status, flags, sign)
+        self.topic_aggregates[row.cluster, row.topic].count(status, flags, sign)
         for host in status.hosts:
             self.broker_aggregates[row.cluster, host.broker].count(host, sign)
         if status.leader is not None:
@@ -189,37 +198,18 @@ class Table:
         behind = progress if progress.is_behind else None
         self.cluster_aggregates[cluster].put(key, behind)
         self.topic_aggregates[cluster, some.topic].put(key, behind)
-        if before.checkpoints != progress.checkpoints:
-            for distances, sign in ((before.checkpoints, -1), (progress.checkpoints, 1)):
-                for distance in distances:
-                    broker, *_ = distance
-                    self.broker_aggregates[cluster, broker].count_checkpoint(key, distance, sign)
-        if before.at_risk != progress.at_risk or before.removals != progress.removals:
-            self._put_risks(key, cluster, before, progress)
-        old, new = before.followers, progress.followers
-        changed = _changed_lags(old, new)
-        if changed is not None:
-            for follower in changed:
-                self.broker_aggregates[cluster, follower[0]].update(key, follower)
-            return
-        # All removals before any addition: a follower may be at another place in the list now.
-        for followers, sign in ((old, -1), (new, 1)):
-            for follower in followers:
-                self.broker_aggregates[cluster, follower[0]].count_follower(key, follower, sign)
-
-    def _put_risks(
-        self, key: str, cluster: str, before: PartitionProgress, progress: PartitionProgress
-    ) -> None:
-        """Replaces what the leader's death would cost, and which followers may leave soon."""
-        if before.at_risk != progress.at_risk:
-            for risk, sign in ((before.at_risk, -1), (progress.at_risk, 1)):
-                if risk is not None:
-                    self.broker_aggregates[cluster, risk.leader].risks.count(key, risk, sign)
-        if before.removals != progress.removals:
-            for broker, _ in before.removals:
-                self.broker_aggregates[cluster, broker].removals.pop(key, None)
-            for broker, removal_ms in progress.removals:
-                self.broker_aggregates[cluster, broker].removals[key] = removal_ms
+        brokers = self.broker_aggregates
+        for broker, old_lag, lag in _by_broker(before.followers, progress.followers):
+            brokers[cluster, broker].replace_lag(key, old_lag, lag)
+        for broker, old_files, files in _by_broker(before.checkpoints, progress.checkpoints):
+            brokers[cluster, broker].replace_checkpoint(key, old_files, files)
+        for broker, _, removal in _by_broker(before.removals, progress.removals):
+            brokers[cluster, broker].replace_removal(key, removal)
+        old_risk, new_risk = before.at_risk, progress.at_risk
+        for broker, old, new in _by_broker(
+            (old_risk,) if old_risk else (), (new_risk,) if new_risk else ()
+        ):
+            brokers[cluster, broker].risks.replace(key, old, new)
 
     def _count_changes(self, previous: PartitionRow, row: PartitionRow, view: View) -> None:
         if view.leader is not None and previous.last_leader not in (None, view.leader):
@@ -237,25 +227,17 @@ def is_listed(broker: View, cluster: View | None) -> bool:
     return not outcomes or str(broker.broker) in outcomes
 
 
-def _changed_lags(
-    old: tuple[FollowerLag, ...], new: tuple[FollowerLag, ...]
-) -> list[FollowerLag] | None:
-    """The lags that changed, where both have the same followers and the same lags are known.
-
-    That is the usual case; else None.
-    """
-    if len(old) != len(new):
-        return None
-    changed = []
-    for before, after in zip(old, new, strict=True):
-        if before != after:
-            broker, records, lag_ms = before
-            new_broker, new_records, new_lag_ms = after
-            if (
-                broker != new_broker
-                or (records is None) != (new_records is None)
-                or (lag_ms is None) != (new_lag_ms is None)
-            ):
-                return None
-            changed.append(after)
-    return changed
+def _by_broker(
+    before: tuple[OfBroker, ...], after: tuple[OfBroker, ...]
+) -> Iterable[tuple[int, OfBroker | None, OfBroker | None]]:
+    """(broker, before, after) of what changed; None: the broker had or has nothing."""
+    if before == after:
+        return ()
+    brokers = [each[0] for each in after]
+    if [each[0] for each in before] == brokers:
+        # The usual case.
+        return zip(brokers, before, after, strict=True)
+    # All removals before any addition: a follower may be at another place in the list now.
+    removed: list[tuple[int, OfBroker | None, OfBroker | None]]
+    removed = [(each[0], each, None) for each in before]
+    return [*removed, *((each[0], None, each) for each in after)]

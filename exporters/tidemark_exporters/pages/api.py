@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from tidemark_exporters.pages import listing
+from tidemark_exporters.pages.alerts import AlertHistory
 from tidemark_exporters.pages.listing import Listing
-from tidemark_exporters.pages.past_alerts import AlertHistory
 from tidemark_exporters.pages.query import NotFoundError, Query, quote
 from tidemark_exporters.pages.snapshot import TableSnapshot
 

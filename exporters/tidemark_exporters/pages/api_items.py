@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from tidemark.assess.health import worst_state
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.records import Alert, JmxView, View
 from tidemark_exporters.pages.alerts import count_by_severity, select_alerts
@@ -16,7 +17,6 @@ from tidemark_exporters.pages.checkpoints import (
     checkpoint_totals,
     replica_checkpoints,
 )
-from tidemark_exporters.pages.health import worst_state
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
 # Partitions that a broker's `impacts` lists, and its page; `stop` counts all.
@@ -148,14 +148,14 @@ def build_cluster(snapshot: TableSnapshot, name: str) -> ClusterResource:
         topics=sum(cluster == name for cluster, _ in snapshot.topics),
         partitions=aggregate.partitions,
         replicas=sum(snapshot.broker_aggregate(name, broker).replicas for broker in brokers),
-        leaderless=aggregate.leaderless,
-        under_min_isr=aggregate.under_min,
-        at_min_isr=aggregate.at_min,
-        under_replicated=aggregate.under_replicated,
-        blind=aggregate.blind,
+        leaderless=aggregate.counts["leaderless"],
+        under_min_isr=aggregate.counts["under_min"],
+        at_min_isr=aggregate.counts["at_min"],
+        under_replicated=aggregate.counts["under_replicated"],
+        blind=aggregate.counts["blind"],
         lag_records_max=aggregate.lag_records,
         lag_ms_max=aggregate.lag_ms,
-        reassigning=aggregate.reassigning,
+        reassigning=aggregate.counts["reassigning"],
         reassignment_records=copying.records if copying else None,
         reassignment_bytes=copying.size_bytes if copying else None,
         reassignment_ms=copying.latest_ms if copying else None,
@@ -175,11 +175,11 @@ def build_topic(snapshot: TableSnapshot, cluster: str, topic: str) -> TopicResou
         partitions_by_state=dict(Counter(each.state.name for each in partitions)),
         partitions=aggregate.partitions,
         replicas=sum(len(each.row.status.hosts) for each in partitions),
-        leaderless=aggregate.leaderless,
-        under_min_isr=aggregate.under_min,
-        at_min_isr=aggregate.at_min,
-        under_replicated=aggregate.under_replicated,
-        blind=aggregate.blind,
+        leaderless=aggregate.counts["leaderless"],
+        under_min_isr=aggregate.counts["under_min"],
+        at_min_isr=aggregate.counts["at_min"],
+        under_replicated=aggregate.counts["under_replicated"],
+        blind=aggregate.counts["blind"],
         lag_records_max=aggregate.lag_records,
         lag_ms_max=aggregate.lag_ms,
         uncommitted_records=aggregate.uncommitted,

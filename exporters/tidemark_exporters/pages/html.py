@@ -8,18 +8,27 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tidemark import __version__
-from tidemark.assess.incident.texts import happenings
+from tidemark.assess.health import SEVERITIES, STALE, STATES, Level, severity_level
+from tidemark.assess.incident.step import happenings
+from tidemark.assess.leader_death import range_text
 from tidemark.assess.risky_configuration import MEANINGS
+from tidemark.assess.safe_to_stop import EFFECT_TEXTS
 from tidemark.assess.watermarks import above_log_end, high_watermark_lag, low_watermark
 from tidemark_exporters.pages import evidence_text, text
-from tidemark_exporters.pages.alerts import SEVERITIES, count_by_severity
-from tidemark_exporters.pages.health import SIGNS, STALE, STATES, severity_level
-from tidemark_exporters.pages.leadership import range_text
+from tidemark_exporters.pages.alerts import count_by_severity
 from tidemark_exporters.pages.listing import STATE_CHOICES
 from tidemark_exporters.pages.snapshot import TableSnapshot
 
 # How often an open page reloads its data.
 REFRESH_SECONDS: Final = 5
+# Colour is never the only sign of a level.
+SIGNS: Final[dict[Level, str]] = {
+    "critical": "✕",
+    "warning": "!",
+    "unknown": "?",
+    "info": "i",
+    "ok": "✓",
+}
 
 
 def render(template: str, snapshot: TableSnapshot, **context: Any) -> str:
@@ -54,6 +63,7 @@ def _environment() -> Environment:
         "utc_time": text.utc_time,
     }
     environment.globals |= {
+        "EFFECT_TEXTS": EFFECT_TEXTS,
         "SEVERITIES": SEVERITIES,
         "SIGNS": SIGNS,
         "RISKS": MEANINGS,

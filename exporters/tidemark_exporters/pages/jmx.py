@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from tidemark.core.records import JmxView
-from tidemark_exporters.pages.alerts import select_alerts
-from tidemark_exporters.pages.past_alerts import AlertHistory
+from tidemark_exporters.pages.alerts import AlertHistory, select_alerts
 from tidemark_exporters.pages.snapshot import TableSnapshot
 
 UNCLEAN: Final = "KafkaUncleanElection"

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from tidemark.assess.election_commands import election_commands
-from tidemark.assess.isr_countdown import countdowns
-from tidemark.assess.leader_choice import OffsetRange, choose_leader
-from tidemark.assess.leader_death import if_leader_died, records_of
+from tidemark.assess.isr_removal import countdowns
+from tidemark.assess.leader_choice import choose_leader
+from tidemark.assess.leader_death import if_leader_died
 from tidemark.core.records import View
-from tidemark_exporters.pages.snapshot import TableSnapshot
+from tidemark_exporters.export.at_risk import AtRisk
+from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
 # Partitions at risk on a broker's page.
 MAX_AT_RISK: Final = 20
 
 
-class AtRiskRow(NamedTuple):
-    """A partition that a broker leads, and what the broker's death would cost there."""
-
-    topic: str
-    partition: int
-    committed: int
-    uncommitted: int
-    age_ms: float | None
-
-
-def leadership(view: View, now: float) -> dict[str, Any]:
+def leadership(view: View, now: float, lag_threshold_ms: float) -> dict[str, Any]:
     """The variables of leadership.html."""
     made = choose_leader(view) if view.replicas and needs_choice(view) else None
     best = None if made is None else made.best
@@ -33,7 +24,7 @@ def leadership(view: View, now: float) -> dict[str, Any]:
         "death": if_leader_died(view),
         "choice": made,
         "commands": [] if best is None else election_commands(view, best),
-        "countdowns": countdowns(view, now),
+        "countdowns": countdowns(view, now, lag_threshold_ms),
     }
 
 
@@ -45,24 +36,18 @@ def needs_choice(view: View) -> bool:
     return members is not None and minimum is not None and len(members) < minimum
 
 
-def partitions_at_risk(snapshot: TableSnapshot, cluster: str, broker: int) -> list[AtRiskRow]:
+def partitions_at_risk(
+    snapshot: TableSnapshot, cluster: str, broker: int
+) -> list[tuple[ListedPartition, AtRisk]]:
     """Of the partitions that the broker leads; the most committed records first."""
-    rows = [
-        AtRiskRow(each.topic, each.partition, risk.committed, risk.uncommitted, risk.age_ms)
+    found = [
+        (each, risk)
         for each in snapshot.partitions
         if each.cluster == cluster
         and (risk := each.row.progress.at_risk) is not None
         and risk.leader == broker
         and (risk.committed or risk.uncommitted)
     ]
-    rows.sort(key=lambda row: (-row.committed, -row.uncommitted, row.topic, row.partition))
-    return rows[:MAX_AT_RISK]
-
-
-def range_text(offsets: OffsetRange | None) -> str:
-    """`12 [5, 17)`, `from 17 on`, `none`."""
-    if offsets is None:
-        return "none"
-    if offsets.end is None:
-        return f"from {offsets.start} on"
-    return f"{records_of(offsets)} [{offsets.start}, {offsets.end})"
+    # Partitions are by name.
+    found.sort(key=lambda pair: (-pair[1].committed, -pair[1].uncommitted))
+    return found[:MAX_AT_RISK]

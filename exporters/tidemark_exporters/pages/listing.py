@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
+from tidemark.assess.health import HEALTHY, RANK, SEVERITIES
 from tidemark.assess.risky_configuration import KINDS
 from tidemark.core.records import Alert
-from tidemark_exporters.pages.alerts import SEVERITIES, A, label_of, select_alerts
+from tidemark_exporters.pages.alerts import A, AlertHistory, PastAlert, label_of, select_alerts
 from tidemark_exporters.pages.api_items import (
     MAX_IMPACTS,
     BrokerResource,
@@ -19,8 +20,6 @@ from tidemark_exporters.pages.api_items import (
     build_partition,
     build_topic,
 )
-from tidemark_exporters.pages.health import HEALTHY, RANK
-from tidemark_exporters.pages.past_alerts import AlertHistory, PastAlert
 from tidemark_exporters.pages.query import NotFoundError, Query, quote
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from tidemark.assess.health import HEALTHY
 from tidemark.assess.risky_configuration import RiskCount
 from tidemark.core.records import Alert
 from tidemark_exporters.pages import listing
-from tidemark_exporters.pages.alerts import select_alerts
+from tidemark_exporters.pages.alerts import AlertHistory, select_alerts
 from tidemark_exporters.pages.api_items import (
     MAX_IMPACTS_OF_PAGE,
     build_broker,
@@ -17,16 +18,12 @@ from tidemark_exporters.pages.api_items import (
     build_partition,
     build_topic,
 )
-from tidemark_exporters.pages.axis import Axis
 from tidemark_exporters.pages.documentation import DOCUMENTS, PREFIX, read_document
 from tidemark_exporters.pages.evidence_text import lost_ranges
-from tidemark_exporters.pages.health import HEALTHY
+from tidemark_exporters.pages.figures import Axis, draw_isr, draw_logs
 from tidemark_exporters.pages.incident import incident
-from tidemark_exporters.pages.isr_figure import draw_isr
 from tidemark_exporters.pages.jmx import jmx_nodes, unclean_elections
 from tidemark_exporters.pages.leadership import leadership, partitions_at_risk
-from tidemark_exporters.pages.log_figure import draw_logs
-from tidemark_exporters.pages.past_alerts import AlertHistory
 from tidemark_exporters.pages.query import BadRequestError, NotFoundError, Query, quote
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
@@ -146,7 +143,7 @@ def partition(request: PageRequest) -> Context:
         "lost": lost,
         "is_requested": axis is not None,
         "isr": draw_isr(view),
-        **leadership(view, request.snapshot.now),
+        **leadership(view, request.snapshot.now, request.snapshot.lag_threshold(view.topic)),
         **incident(view, [*request.snapshot.open_alerts, *past, *of_brokers], request.snapshot.now),
         "alerts": alerts,
         "past": past[:MAX_PAST_ALERTS],

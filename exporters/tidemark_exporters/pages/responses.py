@@ -15,9 +15,9 @@ from tidemark.web.exchange import PLAIN, SECURITY, Response
 from tidemark_exporters.export.negotiation import accepts_gzip
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages import api
+from tidemark_exporters.pages.alerts import AlertHistory
 from tidemark_exporters.pages.html import render
 from tidemark_exporters.pages.page_definitions import PageRequest, page_contents
-from tidemark_exporters.pages.past_alerts import AlertHistory
 from tidemark_exporters.pages.query import BadRequestError, NotFoundError
 from tidemark_exporters.pages.snapshot import SnapshotCache, TableSnapshot
 

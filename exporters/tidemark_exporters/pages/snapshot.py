@@ -6,21 +6,13 @@ interpreter's lock: a view that arrives between two steps can be in one map and 
 
 from __future__ import annotations
 
-import copy
 import threading
 import time
 from collections.abc import Callable
 from itertools import chain, islice
 from typing import Final, NamedTuple, TypeVar
 
-from tidemark.assess.risky_configuration import RiskCount, count_risks
-from tidemark.assess.safe_to_stop import EFFECTS, Effect, StopImpact, stop_impacts
-from tidemark.core.records import OpenAlert, View
-from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
-from tidemark_exporters.export.partition_row import PartitionRow
-from tidemark_exporters.export.table import Table, is_listed
-from tidemark_exporters.pages.alerts import open_alert_records
-from tidemark_exporters.pages.health import (
+from tidemark.assess.health import (
     HEALTHY,
     RANK,
     State,
@@ -28,6 +20,13 @@ from tidemark_exporters.pages.health import (
     cluster_states,
     partition_states,
 )
+from tidemark.assess.risky_configuration import RiskCount, count_risks
+from tidemark.assess.safe_to_stop import EFFECTS, Effect, StopImpact, stop_impacts
+from tidemark.core.records import OpenAlert, View
+from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
+from tidemark_exporters.export.partition_row import PartitionRow
+from tidemark_exporters.export.table import Table, is_listed
+from tidemark_exporters.pages.alerts import open_alert_records
 
 # How long a snapshot is used. Copying takes at most a tenth of one core.
 FRESH_SECONDS: Final = 1.0
@@ -72,6 +71,7 @@ class TableSnapshot:
         rows = table.partitions.copy()
         views = [*table.clusters.copy().values(), *table.brokers.copy().values()]
         self.now = now
+        self.lag_threshold = table.lag_threshold
         self._caught_up = caught_up
         self._stale_seconds = stale_seconds
         # Cluster -> time of its last evaluated pass.
@@ -191,7 +191,7 @@ class TableSnapshot:
     def stop_counts(self, cluster: str, broker: int) -> dict[str, int]:
         """The partitions that a stop of this broker alone affects, by effect."""
         effects = self.broker_aggregate(cluster, broker).effects
-        unseen = {"unknown": self.cluster_aggregate(cluster).stop_unknown}
+        unseen = {"unknown": self.cluster_aggregate(cluster).counts["stop_unknown"]}
         return {effect: count + unseen.get(effect, 0) for effect, count in effects.items()}
 
     def stop_impacts(self, cluster: str, broker: int, most: int) -> list[StopImpact]:
@@ -203,7 +203,7 @@ class TableSnapshot:
                 if effect is not None:
                     affected[effect].append(each)
         worst = islice(chain.from_iterable(affected.values()), most)
-        return stop_impacts((each.view for each in worst), broker)
+        return stop_impacts((each.view for each in worst), self.lag_threshold, broker)
 
 
 class SnapshotCache:
@@ -227,20 +227,7 @@ class SnapshotCache:
 
 def _copy_aggregates(aggregates: dict[Key, AnyAggregate]) -> dict[Key, AnyAggregate]:
     """Copies that do not change with the table."""
-    copies = {key: copy.copy(aggregate) for key, aggregate in aggregates.copy().items()}
-    for aggregate in copies.values():
-        aggregate.behind = aggregate.behind.copy()
-        if isinstance(aggregate, BrokerAggregate):
-            aggregate.effects = aggregate.effects.copy()
-            aggregate.checkpoint_behind = aggregate.checkpoint_behind.copy()
-            aggregate.unflushed = aggregate.unflushed.copy()
-            aggregate.risks = aggregate.risks.copy()
-            aggregate.removals = aggregate.removals.copy()
-        else:
-            aggregate.reassignments = aggregate.reassignments.copy()
-            aggregate.risks = aggregate.risks.copy()
-            aggregate.risks_unknown = aggregate.risks_unknown.copy()
-    return copies
+    return {key: aggregate.copy() for key, aggregate in aggregates.copy().items()}
 
 
 def _listed_partition(key: str, row: PartitionRow, alerts: list[OpenAlert]) -> ListedPartition:
@@ -248,5 +235,5 @@ def _listed_partition(key: str, row: PartitionRow, alerts: list[OpenAlert]) -> L
     number = key.rpartition("/")[2]
     is_number = number.isdecimal() and number.isascii() and len(number) < 11
     partition = int(number) if is_number else row.view.partition or 0
-    states = partition_states(row, alerts)
+    states = partition_states(row.status.states, alerts)
     return ListedPartition(row.cluster, row.topic, partition, row, states, alerts)

@@ -10,6 +10,7 @@ import struct
 import time
 from typing import Any, Final, Self
 
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 from kafka.protocol.metadata import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -17,6 +18,10 @@ from kafka.protocol.metadata import (
     MetadataResponse,
 )
 
+CONSUMER: Final = -1
+DEBUGGING_REPLICA: Final = -2
+_LATEST: Final = -1
+_ANSWER_MS: Final = 300
 _CLIENT_ID: Final = "tidemark-probe"
 _MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
 
@@ -96,3 +101,21 @@ def metadata_request(topics: list[str]) -> Any:
         topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
         allow_auto_topic_creation=False,
     )
+
+
+def latest_offset(
+    broker: BrokerSocket, topic: str, partition: int, replica: int, leader_epoch: int = -1
+) -> int | None:
+    """The broker's log end to the DEBUGGING_REPLICA, the leader's high watermark to a CONSUMER.
+
+    The latter may be fenced by the leader epoch. None: the broker refuses.
+    """
+    wanted = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+        partition_index=partition, current_leader_epoch=leader_epoch, timestamp=_LATEST
+    )
+    topics = [ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[wanted])]
+    request = ListOffsetsRequest(
+        replica_id=replica, isolation_level=0, topics=topics, timeout_ms=_ANSWER_MS
+    )
+    found = broker.send(request, ListOffsetsResponse).topics[0].partitions[0]
+    return int(found.offset) if found.error_code == 0 and found.offset >= 0 else None

@@ -7,8 +7,8 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -24,6 +24,7 @@ from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.process import ChildProcess
 from tidemark_lab.brokers.topic_creation import create_topic
 from tidemark_lab.brokers.versions import kafka_version
+from tidemark_lab.brokers.wait import wait_until
 
 BROKERS: Final = (1, 2, 3)
 _START_SECONDS: Final = 180.0
@@ -141,20 +142,20 @@ class LocalCluster:
 
     def _wait_ready(self) -> None:
         """Raises ClusterError with the end of a log when a node fails or is too slow."""
-        deadline = time.monotonic() + _START_SECONDS
         for broker in BROKERS:
-            while not self.is_ready(broker):
-                failures = [child.failure() for child in self._children.values()]
-                failure = next(filter(None, failures), None)
-                if failure is None and time.monotonic() > deadline:
-                    child = self._children[broker]
-                    failure = (
-                        f"{child.name} is not ready after {_START_SECONDS:.0f} s; "
-                        f"the end of {child.log}:\n{child.log_tail()}"
-                    )
-                if failure is not None:
-                    raise ClusterError(failure)
-                time.sleep(0.1)
+            child = self._children[broker]
+            wait_until(
+                partial(self.is_ready, broker),
+                _START_SECONDS,
+                f"{child.name} is ready",
+                seen=child.log_tail,
+                check=self._check,
+            )
+
+    def _check(self) -> None:
+        failure = next(filter(None, (child.failure() for child in self._children.values())), None)
+        if failure is not None:
+            raise ClusterError(failure)
 
     def _running_brokers(self) -> set[int]:
         return {broker for broker in BROKERS if self.is_running(broker)}
@@ -198,14 +199,11 @@ class LocalCluster:
         """
         addresses = {broker: self.address(broker) for broker in self._running_brokers()}
         create_topic(addresses, name, assignments, configs or {}, _TOPIC_SECONDS)
-        deadline = time.monotonic() + _TOPIC_SECONDS
-        while not self.all_partitions(name, lambda partition: partition.leader_id >= 0):
-            if time.monotonic() > deadline:
-                raise ClusterError(
-                    f"the topic {name} has no leaders after {_TOPIC_SECONDS:.0f} s; "
-                    f"logs: {self.directory}."
-                )
-            time.sleep(0.1)
+        wait_until(
+            lambda: self.all_partitions(name, lambda partition: partition.leader_id >= 0),
+            _TOPIC_SECONDS,
+            f"the topic {name} has leaders; logs: {self.directory}",
+        )
 
     def elect_preferred_leaders(self, topics: Mapping[str, Sequence[int]]) -> None:
         """Returns leadership to the first broker of each assignment."""
@@ -255,6 +253,21 @@ class LocalCluster:
             return bool(partitions) and all(map(condition, partitions))
         return False
 
+    def partitions(self, topics: Sequence[str]) -> dict[Place, Any]:
+        """Each MetadataResponsePartition of the newest epoch that a broker answers with.
+
+        A paused broker does not answer, and one that is cut off answers with an old epoch.
+        """
+        found: dict[Place, Any] = {}
+        for broker in self._running_brokers():
+            with contextlib.suppress(OSError):
+                for topic in fetch_metadata(self.address(broker), [*topics], 1.0).topics:
+                    for partition in topic.partitions:
+                        place = (topic.name, partition.partition_index)
+                        if _epoch(partition) > _epoch(found.get(place)):
+                            found[place] = partition
+        return found
+
     def _kill_all(self) -> None:
         for child in self._children.values():
             child.kill()
@@ -281,3 +294,9 @@ def _is_whole(partition: Any) -> bool:
     """Whether a MetadataResponsePartition has a leader and all its replicas in sync."""
     in_sync, replicas = set(partition.isr_nodes), set(partition.replica_nodes)
     return bool(partition.leader_id >= 0 and in_sync == replicas)
+
+
+def _epoch(partition: Any) -> int:
+    """-2: there is none. Metadata has leader epochs since Kafka 2.1."""
+    epoch = getattr(partition, "leader_epoch", None)
+    return -2 if partition is None else -1 if epoch is None else int(epoch)

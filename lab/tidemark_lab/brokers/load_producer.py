@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
-from tidemark.kafka.client import close_producer
+from tidemark.kafka.client import Producer, close_producer
 from tidemark_lab.brokers.cluster import Place
 
 # Enough for a day at the demo's rate; the file goes on when memory is full.
 _MAX_ACKNOWLEDGED: Final = 5_000_000
-_READ_SECONDS: Final = 60.0
 # A prime: partitions served in turn all get every key.
 _KEYS: Final = 19
 
@@ -31,14 +29,6 @@ class AcknowledgedRecord(NamedTuple):
     offset: int
     id: int
     acked_at: float
-
-
-class StoredPartition(NamedTuple):
-    """What consumers can read of a partition: its bounds, and offset -> record id."""
-
-    log_start_offset: int
-    high_watermark: int
-    record_ids: dict[int, int]
 
 
 def record_key(record_id: int) -> bytes:
@@ -80,10 +70,6 @@ class LoadProducer:
         """All acknowledgements so far, oldest first."""
         with self._lock:
             return list(self._acknowledged)
-
-    def last_acknowledged_at(self) -> float | None:
-        with self._lock:
-            return self._acknowledged[-1].acked_at if self._acknowledged else None
 
     def pause(self, topic: str) -> None:
         """Leaves a topic idle until `resume`; the records due meanwhile are never written."""
@@ -130,7 +116,7 @@ class LoadProducer:
 
     def __enter__(self) -> Self:
         """Returns when the producer knows the cluster. Raises KafkaError when it is unreachable."""
-        self._producer = KafkaProducer(
+        self._producer = Producer(
             bootstrap_servers=self._bootstrap_servers,
             acks="all",
             enable_idempotence=False,
@@ -145,42 +131,3 @@ class LoadProducer:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.stop(0.0 if kind else 5.0)
-
-
-def read_partitions(
-    bootstrap_servers: Sequence[str], partitions: Sequence[Place]
-) -> dict[Place, StoredPartition]:
-    """Everything below the high watermarks of these partitions.
-
-    Raises TimeoutError when it has read nothing more for a minute.
-    """
-    sources = [TopicPartition(*place) for place in partitions]
-    consumer = KafkaConsumer(
-        bootstrap_servers=list(bootstrap_servers),
-        group_id=None,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-    )
-    try:
-        consumer.assign(sources)
-        starts, ends = consumer.beginning_offsets(sources), consumer.end_offsets(sources)
-        consumer.seek_to_beginning(*sources)
-        ids: dict[TopicPartition, dict[int, int]] = {source: {} for source in sources}
-        deadline = time.monotonic() + _READ_SECONDS
-        while behind := [one for one in sources if consumer.position(one) < ends[one]]:
-            if time.monotonic() > deadline:
-                first = behind[0]
-                raise TimeoutError(
-                    f"read {first.topic}-{first.partition} only up to {consumer.position(first)} "
-                    f"of {ends[first]}"
-                )
-            for source, records in consumer.poll(timeout_ms=500, max_records=5_000).items():
-                deadline = time.monotonic() + _READ_SECONDS
-                for record in records:
-                    ids[source][record.offset] = int(record.value.split(b" ", 1)[0])
-        return {
-            (one.topic, one.partition): StoredPartition(starts[one], ends[one], ids[one])
-            for one in sources
-        }
-    finally:
-        consumer.close()

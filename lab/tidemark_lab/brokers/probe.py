@@ -10,22 +10,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self
 
-from kafka.protocol.consumer import (
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-)
+from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from tidemark_lab.brokers.broker_socket import BrokerSocket, metadata_request
+from tidemark_lab.brokers.broker_socket import (
+    CONSUMER,
+    DEBUGGING_REPLICA,
+    BrokerSocket,
+    latest_offset,
+    metadata_request,
+)
 from tidemark_lab.brokers.reference_detector import ReferenceDetector, Sample
 
 PERIOD_SECONDS: Final = 0.2
 TIMEOUT_SECONDS: Final = 0.4
-_DEBUGGING_REPLICA: Final = -2
-_CONSUMER: Final = -1
-_LATEST: Final = -1
 # Beyond any log: the response is the end of the requested epoch and no records.
 _BEYOND: Final = 2**60
 
@@ -70,44 +68,31 @@ class Probe:
             connection.close()
 
     def _poll(self, connection: BrokerSocket, broker: int) -> Sample:
+        place = (self._topic, self._partition)
         topics = connection.send(metadata_request([self._topic]), MetadataResponse).topics
         metadata = next(
             (p for t in topics for p in t.partitions if p.partition_index == self._partition), None
         )
         if metadata is None:
             return Sample(at=time.time(), broker=broker)
-        end = self._offset(connection, _DEBUGGING_REPLICA, -1)
+        end = latest_offset(connection, *place, DEBUGGING_REPLICA)
         leads = metadata.leader_id == broker
-        committed = self._offset(connection, _CONSUMER, metadata.leader_epoch) if leads else None
+        epoch = metadata.leader_epoch
+        committed = latest_offset(connection, *place, CONSUMER, epoch) if leads else None
         with self._lock:
-            epochs = self._detector.epochs_to_request(broker, metadata.leader_epoch)
+            epochs = self._detector.epochs_to_request(broker, epoch)
         ends = {e: self._epoch_end(connection, e) for e in epochs} if end is not None else {}
         return Sample(
             at=time.time(),
             broker=broker,
             leader=metadata.leader_id,
-            leader_epoch=metadata.leader_epoch,
+            leader_epoch=epoch,
             in_sync_replicas=tuple(metadata.isr_nodes),
             replicas=tuple(metadata.replica_nodes),
             log_end_offset=end,
             committed=committed,
             epoch_ends={epoch: offset for epoch, offset in ends.items() if offset is not None},
         )
-
-    def _offset(self, connection: BrokerSocket, replica: int, leader_epoch: int) -> int | None:
-        """The replica's log end (as debugging replica) or the leader's high watermark.
-
-        The latter as a consumer, fenced by the leader epoch.
-        """
-        partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
-            partition_index=self._partition, current_leader_epoch=leader_epoch, timestamp=_LATEST
-        )
-        topic = ListOffsetsRequest.ListOffsetsTopic(name=self._topic, partitions=[partition])
-        request = ListOffsetsRequest(
-            replica_id=replica, isolation_level=0, topics=[topic], timeout_ms=300
-        )
-        response = connection.send(request, ListOffsetsResponse).topics[0].partitions[0]
-        return int(response.offset) if response.error_code == 0 and response.offset >= 0 else None
 
     def _epoch_end(self, connection: BrokerSocket, epoch: int) -> int | None:
         """The end offset of the epochs up to `epoch` in this broker's own log."""

@@ -13,10 +13,11 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
+
+from tidemark_lab.brokers.wait import comes_true
 
 # The longest that a pause waits for all threads to stand.
 PAUSE_SECONDS: Final = 5.0
@@ -138,9 +139,7 @@ class ChildProcess:
         On a busy machine, threads run until the one that takes the signal gets its turn.
         """
         self._signal(signal.SIGSTOP)
-        deadline = time.monotonic() + PAUSE_SECONDS
-        while self._has_running_threads() and time.monotonic() < deadline:
-            time.sleep(0.002)
+        comes_true(lambda: not self._has_running_threads(), PAUSE_SECONDS)
 
     def _has_running_threads(self) -> bool:
         """False where there is no /proc, and for a program that has ended."""

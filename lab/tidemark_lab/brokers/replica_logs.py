@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tidemark.core.errors import ClusterError
-from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster, Place
 
 CHECKPOINT: Final = "replication-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -45,6 +46,24 @@ class Batch(NamedTuple):
     end: int
 
 
+class Stored(NamedTuple):
+    """A record on disk: the load's record id and the leader epoch of its batch."""
+
+    id: int
+    epoch: int
+
+
+# By offset.
+Log = dict[int, Stored]
+
+
+@dataclass
+class _Segment:
+    data: bytes = b""
+    parsed: int = 0
+    records: Log = field(default_factory=dict)
+
+
 def read_replicas(folder: Path, places: Iterable[Place]) -> dict[Place, ReplicaOnDisk]:
     """The replicas that the folder holds."""
     watermarks = read_checkpoint(folder / CHECKPOINT)
@@ -55,17 +74,52 @@ def read_replicas(folder: Path, places: Iterable[Place]) -> dict[Place, ReplicaO
     }
 
 
-def read_record_ids(folder: Path, place: Place) -> dict[int, int] | None:
-    """Offset -> id of each record of a load producer; None where the folder has no such log."""
+def read_log(folder: Path, place: Place) -> Log | None:
+    """Each record of a load producer; None where the folder has no such log."""
     log = log_folder(folder, place)
-    if not log.is_dir():
-        return None
-    found: dict[int, int] = {}
-    for segment in sorted(log.glob("*.log")):
-        data = segment.read_bytes()
-        for batch in batches(data):
-            found.update(record_ids(data, batch))
-    return found
+    return LogReader().read(log) if log.is_dir() else None
+
+
+class LogReader:
+    """Reads logs again and again: of a segment that only grew, no more than what is new."""
+
+    def __init__(self) -> None:
+        self._segments: dict[Path, _Segment] = {}
+
+    def read(self, log: Path) -> Log:
+        """Every record in the folder of a partition; empty where it does not exist."""
+        found: Log = {}
+        for file in sorted(log.glob("*.log")):
+            try:
+                data = file.read_bytes()
+            except FileNotFoundError:
+                # Deleted or compacted meanwhile: what replaces it may be in the folder by now.
+                return self.read(log)
+            segment = self._segments.setdefault(file, _Segment())
+            if not data.startswith(segment.data[: segment.parsed]):
+                segment = self._segments[file] = _Segment()
+            segment.data = data
+            for batch in batches(data, segment.parsed):
+                segment.parsed = batch.end
+                for offset, record_id in record_ids(data, batch):
+                    segment.records[offset] = Stored(record_id, batch.epoch)
+            found.update(segment.records)
+        return found
+
+
+def read_disks(
+    cluster: LocalCluster, places: Iterable[Place], reader: LogReader | None = None
+) -> dict[int, dict[Place, Log]]:
+    """By broker, every log of these partitions that its disk holds."""
+    reader, wanted = reader or LogReader(), list(places)
+    return {
+        broker: {
+            place: reader.read(log)
+            for place in wanted
+            if (log := log_folder(cluster.log_directory(broker), place)).is_dir()
+        }
+        for broker in BROKERS
+    }
 
 
 def record_ids(data: bytes, batch: Batch) -> Iterator[tuple[int, int]]:
@@ -90,10 +144,26 @@ def cut_log(log: Path, records: int, *, inside: bool = False) -> int:
     first = next((batch for batch in found if batch.next_offset > wanted), None)
     if first is None or wanted < int(segment.stem):
         raise ClusterError(f"{segment} has fewer than {records} records to cut off.")
-    at = (first.at + first.end) // 2 if inside else first.at
+    return _cut(segment, first, 0.5 if inside else 0.0)
+
+
+def cut_unflushed(log: Path, records: int, part: float, flushed: int) -> int:
+    """Cuts up to this many of the newest records off a log, but nothing below `flushed`.
+
+    `part` (0 to 1) of the first batch that is gone remains. Returns the number of records cut off.
+    """
+    segment = max(log.glob("*.log"), default=None)
+    found = [] if segment is None else list(batches(segment.read_bytes()))
+    end = found[-1].next_offset if found else 0
+    gone = [batch for batch in found if batch.base_offset >= max(flushed, end - records)]
+    return end - _cut(segment, gone[0], part) if segment is not None and gone else 0
+
+
+def _cut(segment: Path, batch: Batch, part: float) -> int:
+    """Cuts off a batch and all behind it, but for a part of its bytes; the log end offset left."""
     with segment.open("r+b") as file:
-        file.truncate(at)
-    return first.base_offset
+        file.truncate(batch.at + int((batch.end - batch.at) * part))
+    return batch.base_offset
 
 
 def log_folder(folder: Path, place: Place) -> Path:

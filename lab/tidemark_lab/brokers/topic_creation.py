@@ -5,7 +5,6 @@ kafka-python's admin client sends none with replicas to brokers before 2.4.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
 
 from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.broker_socket import BrokerSocket, fetch_metadata
+from tidemark_lab.brokers.wait import wait_until
 
 # The broker is not the controller, or there is none for now.
 _NOT_CONTROLLER: Final = 41
@@ -31,9 +31,10 @@ def create_topic(
 
     Tries again within `seconds`. Raises ClusterError.
     """
-    deadline = time.monotonic() + seconds
     failure = "no broker answers"
-    while time.monotonic() < deadline:
+
+    def is_created() -> bool:
+        nonlocal failure
         for address in addresses.values():
             try:
                 controller = fetch_metadata(address).controller_id
@@ -43,12 +44,13 @@ def create_topic(
                 failure = str(problem)
                 continue
             if not error:
-                return
+                return True
             failure = str(kafka_errors.for_code(error).__name__)
             if error != _NOT_CONTROLLER:
                 raise ClusterError(f"the local cluster did not create the topic {name}: {failure}")
-        time.sleep(0.2)
-    raise ClusterError(f"the local cluster did not create the topic {name}: {failure}")
+        return False
+
+    wait_until(is_created, seconds, f"the topic {name} is created", seen=lambda: failure)
 
 
 def _request(

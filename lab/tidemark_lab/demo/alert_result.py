@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tidemark.core.identity import alert_name
-from tidemark_lab.demo.expected_alerts import LOSS, PAUSED
-from tidemark_lab.demo.loss_comparison import LossComparison, Range
+from tidemark_lab.demo.expected_alerts import PAUSED
+from tidemark_lab.judge.loss_comparison import LossComparison
+from tidemark_lab.judge.truth import Range
+
+_LOSS: Final = alert_name("COMMITTED_DATA_LOSS")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +68,7 @@ class AlertResult:
             "received_at": self.received_at,
             "allowed_seconds": self.allowed_seconds,
             "resolved": self.resolved,
-            **(loss if self.alert == alert_name(LOSS) else {}),
+            **(loss if self.alert == _LOSS else {}),
         }
 
 
@@ -85,7 +88,7 @@ def _failure(result: AlertResult) -> str | None:
         return f"{alert} was not resolved"
     if not result.expected and result.received:
         return f"{alert} came and was not expected ({result.topic or 'no topic'})"
-    if alert != alert_name(LOSS) or (compared is not None and compared.is_sound):
+    if alert != _LOSS or (compared is not None and compared.is_sound):
         return None
     if compared is None:
         return "the proven range was not compared"

@@ -8,7 +8,7 @@ import signal
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
@@ -17,33 +17,21 @@ from tidemark.jvm.jars import connector_jars
 from tidemark.jvm.java import find_java
 from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.settings.forms import url_problem
-from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.jars import broker_jars
-from tidemark_lab.brokers.load_producer import LoadProducer, read_partitions
-from tidemark_lab.brokers.probe import Probe
 from tidemark_lab.brokers.receiver import WebhookReceiver
 from tidemark_lab.brokers.signals import exit_on
 from tidemark_lab.demo.alert_result import AlertResult, failures, latency_remarks
-from tidemark_lab.demo.expected_alerts import (
-    EXTRA_PASSES,
-    EXTRA_SECONDS,
-    FOLLOWER,
-    LEADER,
-    OWN_TOPICS_LEADER,
-    UPDATE_SECONDS,
-)
 from tidemark_lab.demo.live_table import LiveTable
-from tidemark_lab.demo.loss_comparison import compare_loss
 from tidemark_lab.demo.report import Report
-from tidemark_lab.demo.scenes import SCRIPT, DemoRun
-from tidemark_lab.demo.services import WATCHED, Services
+from tidemark_lab.demo.schedule import DEMO, WATCHED, steps_of
+from tidemark_lab.demo.services import Services
+from tidemark_lab.demo.watched import Watched
+from tidemark_lab.drills.set_up import start_brokers
+from tidemark_lab.drills.stage import Stage
+from tidemark_lab.judge.expected import EXTRA_PASSES, EXTRA_SECONDS, UPDATE_SECONDS
+from tidemark_lab.judge.loss_comparison import compare_loss
 
 REPORT: Final = "demo-report.json"
-LAG_TIME_MS: Final = "15000"
-# The broker that leads Tidemark's own topics drops a silent follower sooner. Until it does, their
-# high watermark does not move and no consumer reads past it. With the event topics on another
-# cluster this is not needed.
-OWN_TOPICS_LAG_TIME_MS: Final = "1000"
 # `collect`'s default up to 2,000 partitions.
 PASS_SECONDS: Final = 1.0
 
@@ -84,13 +72,24 @@ def demo(keep: bool, workdir: Path | None, jars: Path | None, alertmanager: str 
         shutil.rmtree(folder, ignore_errors=True)
 
 
+class _Demo(NamedTuple):
+    """What runs, and what it shows."""
+
+    stage: Stage
+    services: Services
+    report: Report
+    table: LiveTable
+
+
 def _run(workdir: Path, jars: Path | None, keep: bool, alertmanager: str | None) -> list[str]:
     """Runs all scenes; returns the reasons for failure. Ends every process on the way out."""
     quiet_client_logs()
     with ExitStack() as stack:
         run = _set_up(stack, workdir, jars, alertmanager)
-        for scene in SCRIPT:
-            scene(run)
+        for step in steps_of(run.report, run.services.own_topics):
+            if step.text:
+                run.table.say(step.text)
+            step.act(run.stage)
         results = _judge(run)
         Path(REPORT).write_text(
             json.dumps([result.as_json() for result in results], indent=1) + "\n", encoding="utf-8"
@@ -103,9 +102,7 @@ def _run(workdir: Path, jars: Path | None, keep: bool, alertmanager: str | None)
         return reasons
 
 
-def _set_up(
-    stack: ExitStack, workdir: Path, jars: Path | None, alertmanager: str | None
-) -> DemoRun:
+def _set_up(stack: ExitStack, workdir: Path, jars: Path | None, alertmanager: str | None) -> _Demo:
     table = LiveTable()
     stack.callback(table.stop)
     java = find_java()
@@ -117,46 +114,31 @@ def _set_up(
         f"starting one controller and three brokers with Java {java.major} ({java.source}); "
         f"work folder {workdir}"
     )
-    overrides = {"replica.lag.time.max.ms": LAG_TIME_MS, "broker.session.timeout.ms": LAG_TIME_MS}
-    broker_overrides = {OWN_TOPICS_LEADER: {"replica.lag.time.max.ms": OWN_TOPICS_LAG_TIME_MS}}
-    cluster = stack.enter_context(
-        LocalCluster(workdir / "kafka", overrides, broker_overrides, jars, java)
-    )
+    brokers = start_brokers(stack, DEMO, workdir, workdir, jars=jars, java=java)
+    cluster, probe = brokers.cluster, brokers.probe
     webhooks = stack.enter_context(WebhookReceiver())
     stack.callback(_write_deliveries, webhooks, workdir / "webhooks.jsonl")
     services = Services(cluster, workdir, webhooks.url, java, connector, alertmanager)
     services.create_topics()
-    cluster.create_topic(
-        WATCHED,
-        {0: (LEADER, FOLLOWER)},
-        {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
-    )
-    load = stack.enter_context(
-        LoadProducer(cluster.bootstrap_servers, [(WATCHED, 0)], workdir / "acknowledged.jsonl")
-    )
-    addresses = {broker: cluster.address(broker) for broker in BROKERS}
-    probe = stack.enter_context(Probe(addresses, WATCHED, 0, workdir / "probe.jsonl"))
     table.say("starting collect, stream and export; the load producer runs")
     stack.callback(services.stop)
     services.start()
     services.wait_ready()
-    report = Report(
-        WATCHED,
-        services.settings.detect.thresholds,
-        services.settings.collect.pass_seconds or PASS_SECONDS,
-        probe.first,
-    )
-    return DemoRun(cluster, services, load, webhooks, report, table)
+    settings = services.settings
+    seconds = settings.collect.pass_seconds or PASS_SECONDS
+    report = Report(WATCHED, settings.detect.thresholds, seconds)
+    product = Watched(services, webhooks, report, table)
+    stage = Stage(cluster, brokers.load, product, DEMO.places(), probe=probe, topic=WATCHED)
+    report.marks, report.first_seen = stage.marks, stage.first_seen
+    return _Demo(stage, services, report, table)
 
 
-def _judge(run: DemoRun) -> list[AlertResult]:
+def _judge(run: _Demo) -> list[AlertResult]:
     """Ends the load and compares the proven range with the producer's acknowledgements."""
-    run.table.say("reading the topic back, to compare the proven range with the producer's record")
-    run.load.stop()
-    stored = read_partitions(run.cluster.bootstrap_servers, [(WATCHED, 0)])[WATCHED, 0]
-    alerts = run.webhooks.alerts()
+    run.table.say("reading the disks, to compare the proven range with the producer's record")
+    alerts, truth = run.stage.product.alerts(), run.stage.truth()
     proven = run.report.loss_range("proven", alerts)
-    run.report.comparison = compare_loss(proven, run.load.acknowledged(), stored.record_ids)
+    run.report.comparison = compare_loss(proven, truth, (WATCHED, 0))
     return run.report.results(alerts)
 
 
@@ -166,7 +148,7 @@ def _write_deliveries(webhooks: WebhookReceiver, file: Path) -> None:
     file.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
-def _print_summary(run: DemoRun, results: list[AlertResult], reasons: list[str]) -> None:
+def _print_summary(run: _Demo, results: list[AlertResult], reasons: list[str]) -> None:
     run.table.print(
         "\n'page' = severity critical; s from detectable: since a probe apart from Tidemark first "
         "saw the condition."
@@ -178,7 +160,7 @@ def _print_summary(run: DemoRun, results: list[AlertResult], reasons: list[str])
     )
     if run.report.comparison is not None:
         run.table.print(f"Committed data loss: {run.report.comparison.text()}.")
-    for remark in [*latency_remarks(results), *run.report.other_alerts(run.webhooks.alerts())]:
+    for remark in [*latency_remarks(results), *run.report.other_alerts(run.stage.product.alerts())]:
         run.table.print(remark[0].upper() + remark[1:] + ".")
     run.table.print(f"Written: {Path(REPORT).absolute()}")
     for reason in reasons:
@@ -188,8 +170,8 @@ def _print_summary(run: DemoRun, results: list[AlertResult], reasons: list[str])
     )
 
 
-def _hold(run: DemoRun) -> None:
-    servers = ",".join(run.cluster.bootstrap_servers)
+def _hold(run: _Demo) -> None:
+    servers = ",".join(run.stage.cluster.bootstrap_servers)
     click.echo(f"Left running. Kafka: {servers}; configuration: {run.services.config}")
     for name, address in run.services.addresses().items():
         click.echo(f"  {name}: {address}")

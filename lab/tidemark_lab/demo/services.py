@@ -22,10 +22,10 @@ from tidemark.settings import load_settings
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.process import ChildProcess
+from tidemark_lab.brokers.wait import wait_until
 from tidemark_lab.demo.expected_alerts import OWN_TOPICS_LEADER
 
 CLUSTER_NAME: Final = "demo"
-WATCHED: Final = "demo.orders"
 # Of a slow machine; a process that ends is noticed at once. On two busy cores Spark's query started
 # after 90 s.
 READY_SECONDS: Final = 300.0
@@ -140,24 +140,24 @@ class Services:
 
         On a machine too busy for that it returns after the warm-up; the table shows the delays.
         """
-        deadline = time.monotonic() + READY_SECONDS
-        first = fresh_since = None
-        while True:
-            self.check()
+        first: float | None = None
+        fresh_since: float | None = None
+
+        def runs() -> bool:
+            nonlocal first, fresh_since
             now, newest = time.monotonic(), self._newest_pass()
-            if newest is not None:
-                first = first or now
-                fresh_since = (fresh_since or now) if time.time() - newest < FRESH_SECONDS else None
-                steady = fresh_since is not None and now - fresh_since >= STEADY_SECONDS
-                if steady or now - first > WARM_UP_SECONDS:
-                    return
-            elif now > deadline:
-                tails = "\n".join(f"--- {c.log}\n{c.log_tail(8)}" for c in self.children.values())
-                raise TidemarkError(
-                    f"the pipeline was not ready after {READY_SECONDS:.0f} s; "
-                    f"the ends of the logs:\n{tails}"
-                )
-            time.sleep(0.2)
+            if newest is None:
+                return False
+            first = first or now
+            fresh_since = (fresh_since or now) if time.time() - newest < FRESH_SECONDS else None
+            steady = fresh_since is not None and now - fresh_since >= STEADY_SECONDS
+            return steady or now - first > WARM_UP_SECONDS
+
+        def tails() -> str:
+            found = (f"--- {c.log}\n{c.log_tail(8)}" for c in self.children.values())
+            return "\n".join(["the ends of the logs:", *found])
+
+        wait_until(runs, READY_SECONDS, "the pipeline runs", seen=tails, check=self.check)
 
     def _newest_pass(self) -> float | None:
         """Unix time of the exporter's newest judged pass; None while it is not ready."""

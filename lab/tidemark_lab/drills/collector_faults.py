@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemark_lab.drills.pipeline import Pipeline
-from tidemark_lab.faults.node_faults import Fault
+from tidemark_lab.faults.fault import Fault
 
 
 class CollectorKilled(Fault):
@@ -11,12 +11,13 @@ class CollectorKilled(Fault):
 
     name = "collector killed"
 
-    def __init__(self, pipeline: Pipeline, collector: str) -> None:
+    def __init__(self, pipeline: Pipeline, collector: str, hold_seconds: float = 0.0) -> None:
         self._pipeline, self._collector = pipeline, collector
+        self.hold_seconds = hold_seconds
 
     @property
     def detail(self) -> str:
-        return f"collector {self._collector}"
+        return f"collector {self._collector}{super().detail}"
 
     def inject(self) -> None:
         self._pipeline.stop_collector(self._collector)

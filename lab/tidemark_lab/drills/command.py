@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,16 +11,15 @@ import click
 from rich.console import Console
 
 from tidemark.core.errors import ConfigError, TidemarkError
-from tidemark.core.text import table
+from tidemark.core.text import counted, table
 from tidemark_lab.brokers.signals import exit_on
 from tidemark_lab.brokers.versions import kafka_version
+from tidemark_lab.drills.chaos.command import chaos
 from tidemark_lab.drills.drill import Drill
-from tidemark_lab.drills.judge import Result
-from tidemark_lab.drills.quiet import quiet_logs
-from tidemark_lab.drills.report import as_table, document, exit_code, junit
-from tidemark_lab.drills.run import run_drill
 from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED, find_drill
 from tidemark_lab.drills.side_by_side import MAX_JOBS, Row, run_side_by_side
+from tidemark_lab.judge.report import as_table, document, exit_code, junit
+from tidemark_lab.judge.verdict import Result
 
 
 @click.group("drill")
@@ -34,6 +32,9 @@ def drill() -> None:
 
     Exit status: 0 all passed, 3 a check failed, 1 a check could not be made.
     """
+
+
+drill.add_command(chaos)
 
 
 @drill.command("list")
@@ -132,14 +133,10 @@ def _run(
         _check_version(drills, version)
     _check_writable(junit_file, record)
     exit_on(signal.SIGTERM, signal.SIGHUP)
-    quiet_logs()
     # Progress goes to standard error: standard output has the result.
     console = Console(stderr=True, markup=False, highlight=False)
     plan = [(d, v) for d in drills for v in d.versions if version in (None, v)]
-    if jobs > 1:
-        results = _side_by_side(console, plan, jobs, record)
-    else:
-        results = [_one(console, n, len(plan), row, record) for n, row in enumerate(plan)]
+    results = _play(console, plan, jobs, record)
     if as_json:
         click.echo(json.dumps(document(results), indent=1))
     else:
@@ -154,28 +151,10 @@ def _folder(row: Row, record: Path | None) -> Path | None:
     return None if record is None else record / f"{row[0].name}-{row[1]}"
 
 
-def _one(console: Console, number: int, of: int, row: Row, record: Path | None) -> Result:
-    began = time.monotonic()
-    drill, version = row
-    with console.status(f"{drill.name}: start") as status:
-
-        def say(text: str) -> None:
-            line = f"[{time.monotonic() - began:5.1f} s] {drill.name} on {version}: {text}"
-            if console.is_interactive:
-                status.update(f"{number + 1} of {of} {line}")
-            else:
-                console.print(line, soft_wrap=True)
-
-        result = run_drill(drill, version, _folder(row, record), say)
-    _print_result(console, f"{number + 1} of {of}", result)
-    return result
-
-
-def _side_by_side(
-    console: Console, plan: Sequence[Row], jobs: int, record: Path | None
-) -> list[Result]:
+def _play(console: Console, plan: Sequence[Row], jobs: int, record: Path | None) -> list[Result]:
+    """Says what the drills do, and prints each result as it comes."""
     ended = 0
-    with console.status(f"{len(plan)} drills, {jobs} side by side") as status:
+    with console.status(f"{counted(len(plan), 'drill')}, {jobs} side by side") as status:
 
         def say(line: str) -> None:
             if console.is_interactive:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from itertools import chain
+from typing import Final
 
-from tidemark.core.identity import alert_name
 from tidemark_lab.brokers.cluster import Place
 from tidemark_lab.brokers.jars import KAFKA_VERSION
 from tidemark_lab.drills.stage import TOPIC, Stage
+from tidemark_lab.judge.verdict import Demands
 
 # For the few seconds of a drill. Both are far above a pass and a fetch round.
 REPLICA_LAG_MS: Final = 4_000
@@ -23,29 +24,36 @@ OVERRIDES: Final = {
     "transaction.state.log.replication.factor": "3",
 }
 
-Outcome = Literal["none", "some"]
-
 
 @dataclass(frozen=True)
 class Topic:
-    """The topic of a drill. `replicas`: those of each partition, the preferred leader first."""
+    """A topic of a drill. `replicas`: those of each partition, the preferred leader first.
+
+    `layouts`: by turns those of the partitions, where they differ. `idle_every`: the last of so
+    many partitions has no load.
+    """
 
     replicas: tuple[int, ...] = (1, 2, 3)
     partitions: int = 1
     min_in_sync_replicas: int = 1
     configs: Mapping[str, str] = field(default_factory=dict)
+    layouts: Sequence[tuple[int, ...]] = ()
+    idle_every: int | None = None
 
     @property
-    def assignments(self) -> dict[int, Sequence[int]]:
-        return dict.fromkeys(range(self.partitions), self.replicas)
-
-    @property
-    def places(self) -> list[Place]:
-        return [(TOPIC, partition) for partition in range(self.partitions)]
+    def assignments(self) -> dict[int, tuple[int, ...]]:
+        layouts = self.layouts or [self.replicas]
+        return {number: layouts[number % len(layouts)] for number in range(self.partitions)}
 
     @property
     def all_configs(self) -> dict[str, str]:
         return {"min.insync.replicas": str(self.min_in_sync_replicas), **self.configs}
+
+    def places(self, name: str, *, loaded: bool = False) -> list[Place]:
+        """`loaded`: those with load."""
+        every = self.idle_every if loaded else None
+        numbers = range(self.partitions)
+        return [(name, n) for n in numbers if every is None or n % every != every - 1]
 
 
 @dataclass(frozen=True)
@@ -56,58 +64,24 @@ class Step:
     act: Callable[[Stage], None]
 
 
-@dataclass(frozen=True)
-class Expected:
-    """An alert that must come after the fault `after`, counted from its injection.
+@dataclass(frozen=True, kw_only=True)
+class Drill(Demands):
+    """A schedule of faults on real brokers, and what Tidemark must make of it.
 
-    `partitions`: on so many partitions at least. `resolves`: before the drill ends. `versions`:
-    only with these. `dated`: the independent probe sees the same condition, so the time from there
-    counts.
-    """
-
-    detector: str
-    after: str
-    severity: str | None = None
-    broker: int | None = None
-    partitions: int = 1
-    resolves: bool = False
-    versions: tuple[str, ...] | None = None
-    dated: bool = True
-
-    @property
-    def alert(self) -> str:
-        return alert_name(self.detector)
-
-
-@dataclass(frozen=True)
-class Drill:
-    """A fault on real brokers, and what Tidemark must make of it.
-
-    `shows` says it in a sentence. `forbidden`: detectors that must not fire at any severity. A
-    critical alert that is neither expected nor `allowed` never may, nor a warning where the drill
-    is `quiet`. `causes`: the number of causes that receivers get. `thresholds`: those that differ
-    from the defaults.
+    `shows` says it in a sentence.
     """
 
     name: str
     shows: str
     steps: tuple[Step, ...]
     topic: Topic = field(default_factory=Topic)
-    expected: tuple[Expected, ...] = ()
-    forbidden: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
-    quiet: bool = False
+    # In its place where there are several.
+    topics: Mapping[str, Topic] = field(default_factory=dict)
     versions: tuple[str, ...] = (KAFKA_VERSION,)
-    # Whether acknowledged records are lost, by version, and versions on which replicas differ.
-    lost: Mapping[str, Outcome] | Outcome = "none"
-    diverged: tuple[str, ...] = ()
-    # Whether `tidemark audit` runs, and must find what the disks show.
-    audited: bool = False
-    causes: int | None = None
     records_per_second: int = 100
+    record_bytes: int = 80
     overrides: Mapping[str, str] = field(default_factory=dict)
     broker_overrides: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    thresholds: Mapping[str, Any] = field(default_factory=dict)
     # This broker has a second log directory, on a small disk that can be filled (needs root).
     small_disk_broker: int | None = None
     # The controller link of this broker goes through a proxy that can be cut.
@@ -118,8 +92,22 @@ class Drill:
     # The fault that removes the topic: what was acknowledged before it ends is gone.
     recreated_by: str | None = None
 
-    def lost_on(self, version: str) -> Outcome:
-        return self.lost if isinstance(self.lost, str) else self.lost.get(version, "none")
+    # Whether the collector reads the metadata log of the controllers too.
+    metadata_log: bool = False
 
-    def expected_on(self, version: str) -> list[Expected]:
-        return [e for e in self.expected if e.versions is None or version in e.versions]
+    @property
+    def all_topics(self) -> Mapping[str, Topic]:
+        return self.topics or {TOPIC: self.topic}
+
+    def places(self, *, loaded: bool = False) -> list[Place]:
+        found = (t.places(name, loaded=loaded) for name, t in self.all_topics.items())
+        return list(chain.from_iterable(found))
+
+    @property
+    def assignments(self) -> dict[Place, tuple[int, ...]]:
+        """The brokers of each partition, the preferred leader first."""
+        return {
+            (name, number): brokers
+            for name, topic in self.all_topics.items()
+            for number, brokers in topic.assignments.items()
+        }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from tidemark.core.records import Alert, View
 from tidemark.settings import Cluster, Notify, Receiver, Settings
@@ -11,21 +11,10 @@ from tidemark.web.http_client import make_clients
 from tidemark_exporters.notify.delivery import make_delivery
 from tidemark_exporters.notify.offsets import Commit
 from tidemark_lab.brokers.receiver import WebhookReceiver
+from tidemark_lab.judge.verdict import Notification
 
 _NAME: Final = "drill"
 _STOP_SECONDS: Final = 5.0
-
-
-class Notification(NamedTuple):
-    """A transition of an alert, as the webhook got it, and when: Unix seconds.
-
-    `in_update`: its cause was notified before. Such a post waits for others, by design.
-    """
-
-    fingerprint: str
-    status: str
-    received_at: float
-    in_update: bool = False
 
 
 class _NoOffsets:

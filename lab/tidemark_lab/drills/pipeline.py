@@ -8,9 +8,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from tidemark.collect.collector import Collector
 from tidemark.collect.metrics import CollectMetrics
@@ -23,19 +23,14 @@ from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Cluster, Collect, Settings
-from tidemark_lab.drills.notifications import Notification, Notifications
+from tidemark_lab.drills.notifications import Notifications
+from tidemark_lab.judge.expected import ReceivedAlert
+from tidemark_lab.judge.verdict import Notification
 
 CLUSTER_NAME: Final = "drill"
 # The name of the collector that watches from the start.
 COLLECTOR: Final = "drill"
 _STOP_SECONDS: Final = 10.0
-
-
-class ReceivedAlert(NamedTuple):
-    """A transition of an alert, and when the reducer wrote it (Unix seconds)."""
-
-    alert: Alert
-    received_at: float
 
 
 class Pipeline(Publisher):
@@ -44,9 +39,17 @@ class Pipeline(Publisher):
     One group, as `tidemark replay` folds: a replay of the recording gives the same alerts.
     """
 
-    def __init__(self, servers: Sequence[str], events: Path, thresholds: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        servers: Sequence[str],
+        events: Path,
+        thresholds: Mapping[str, Any],
+        controllers: Sequence[str] = (),
+    ) -> None:
+        """`controllers`: their listeners, where collectors read the metadata log too."""
         super().__init__(groups=1)
-        self._servers = list(servers)
+        self._servers, self._controllers = list(servers), list(controllers)
+        self.events = events
         self._file = events.open("wb")
         detection = Detection(thresholds=Thresholds(**thresholds))
         self._fold = Fold(GroupState(), detection, 0, 1)
@@ -62,7 +65,9 @@ class Pipeline(Publisher):
 
     def watched_cluster(self) -> Cluster:
         """How collectors connect."""
-        return Cluster(name=CLUSTER_NAME, bootstrap_servers=self._servers)
+        return Cluster(
+            name=CLUSTER_NAME, bootstrap_servers=self._servers, controllers=self._controllers
+        )
 
     def start_collector(self, name: str, clock_offset_seconds: float = 0.0) -> None:
         """A collector whose wall clock is ahead by the offset."""

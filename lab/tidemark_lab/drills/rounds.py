@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from kafka import KafkaProducer
-
-from tidemark.kafka.client import close_producer
+from tidemark.kafka.client import Producer, close_producer
+from tidemark_lab.brokers.wait import wait_until
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.wire import Wire
 
@@ -25,7 +23,7 @@ _HELD_SECONDS: Final = 0.5
 def play_rounds(stage: Stage) -> None:
     """Broker 2, the only follower, is paused and in sync, and the load is idle."""
     servers = stage.cluster.bootstrap_servers[_LEADER - 1]
-    one, every = (KafkaProducer(bootstrap_servers=servers, **_of(acks)) for acks in (1, "all"))
+    one, every = (Producer(bootstrap_servers=servers, **_of(acks)) for acks in (1, "all"))
     with ThreadPoolExecutor(1) as pool:
         try:
             with Wire(stage, _LEADER, _PLACE) as leader, Wire(stage, _LEADER, _PLACE) as parked:
@@ -39,13 +37,17 @@ def play_rounds(stage: Stage) -> None:
                 stage.show("visibility", "no consumer gets the record at the offset", holds=empty)
                 consumer = pool.submit(parked.fetch, start, wait_ms=_WAIT_MS)
                 written = every.send(TOPIC, value=b"round", partition=0)
-                _until(lambda: leader.log_end_offset() == start + 2)
+                wait_until(
+                    lambda: leader.log_end_offset() == start + 2, _SECONDS, "the record is written"
+                )
                 time.sleep(_HELD_SECONDS)
                 held = not written.is_done and not consumer.done()
                 text = "acks=all and the consumer's fetch wait in the purgatory; acks=1 does not"
                 stage.show("purgatory", text, holds=held)
                 _fetch_rounds(stage, leader, start, show)
-                _until(lambda: written.is_done and consumer.done())
+                wait_until(
+                    lambda: written.is_done and consumer.done(), _SECONDS, "both waits have ended"
+                )
                 holds = written.succeeded() and consumer.result().end == start + 2
                 text = "the high watermark ends both waits: the write and the consumer's fetch"
                 stage.show("wake-up", text, holds=holds)
@@ -89,9 +91,3 @@ class _Shows:
 def _of(acks: int | str) -> dict[str, Any]:
     """One request, which is never sent again: the log has each record once."""
     return {"acks": acks, "retries": 0, "enable_idempotence": False, "request_timeout_ms": 60_000}
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _SECONDS
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)

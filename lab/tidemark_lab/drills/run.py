@@ -1,4 +1,4 @@
-"""Runs a drill on brokers of this machine, and judges it."""
+"""Runs a drill on brokers of this machine, and has it judged."""
 
 from __future__ import annotations
 
@@ -14,39 +14,24 @@ from kafka.errors import KafkaError
 from msgspec import json as msgspec_json
 
 from tidemark.core.errors import ClusterError, TidemarkError
-from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
-from tidemark_lab.brokers.link import Link
-from tidemark_lab.brokers.load_producer import LoadProducer
-from tidemark_lab.brokers.probe import Probe
-from tidemark_lab.brokers.replica_logs import log_start_offset, read_record_ids, read_replicas
-from tidemark_lab.drills.drill import OVERRIDES, Drill
-from tidemark_lab.drills.judge import FirstSeen, Result, Seen, judge
-from tidemark_lab.drills.pipeline import COLLECTOR, Pipeline
-from tidemark_lab.drills.recording import Recording, read_recording, served_at
-from tidemark_lab.drills.stage import TOPIC, Stage
-from tidemark_lab.faults.disk_faults import SmallDisk
-from tidemark_lab.judge.claims import Claims
-from tidemark_lab.judge.truth import Removed, Truth, establish
-from tidemark_lab.judge.unproven import reasons
+from tidemark_lab.brokers.cluster import BROKERS
+from tidemark_lab.brokers.replica_logs import log_start_offset
+from tidemark_lab.drills.drill import Drill
+from tidemark_lab.drills.set_up import EVENTS, PROBE, set_up
+from tidemark_lab.drills.stage import Stage
+from tidemark_lab.faults.fault import FaultRecord
+from tidemark_lab.judge.samples import batches_of, read_samples, served_at
+from tidemark_lab.judge.truth import Removed, Truth
+from tidemark_lab.judge.verdict import Result, Seen, judge
 
 Say = Callable[[str], None]
 
-EVENTS, TRUTH, ALERTS, ACKNOWLEDGED = (
-    "events.jsonl",
-    "truth.json",
-    "alerts.jsonl",
-    "acknowledged.jsonl",
-)
+TRUTH: Final = "truth.json"
+ALERTS: Final = "alerts.jsonl"
 THRESHOLDS: Final = "thresholds.yaml"
 # Alerts that the state at the start raises have resolved, and states are known.
-_WARM_UP_PASSES: Final = 4
+WARM_UP_PASSES: Final = 4
 _SETTLE_PASSES: Final = 4
-_SETTLE_SECONDS: Final = 30.0
-# Linux answers on all of 127.0.0.0/8.
-_LINK_HOST: Final = "127.0.0.2"
-_SMALL_DISK_BYTES: Final = 64 << 20
-# The probe asks with Fetch version 12.
-_WITHOUT_PROBE: Final = frozenset({"0.10.2.2", "0.11.0.3", "1.1.1", "2.6.3"})
 
 
 def run_drill(drill: Drill, version: str, record: Path | None, say: Say) -> Result:
@@ -72,21 +57,15 @@ class _Runner:
     def __init__(self, drill: Drill, version: str, folder: Path, kept: Path, say: Say) -> None:
         self._drill, self._version, self._folder = drill, version, folder
         self._kept, self._say, self._began = kept, say, time.monotonic()
-        self._disk: SmallDisk | None = None
-        self._probe_file = folder / "probe.jsonl"
 
     def run(self) -> Result:
-        drill, stage, error = self._drill, None, None
-        truth: Truth | None = None
-        first_seen: FirstSeen = _unknown
+        error, truth = None, None
         with ExitStack() as stack:
             self._say("start one controller and three brokers")
-            stage, probe = self._set_up(stack)
-            if probe is not None:
-                first_seen = probe.first
+            stage = set_up(stack, self._drill, self._version, self._folder, self._kept)
             try:
-                stage.pass_over(_WARM_UP_PASSES)
-                for step in drill.steps:
+                stage.pass_over(WARM_UP_PASSES)
+                for step in self._drill.steps:
                     self._say(step.text)
                     step.act(stage)
                 self._say("compare the logs of all brokers with the acknowledged records")
@@ -95,130 +74,62 @@ class _Runner:
                 error = str(problem)
             stage.heal_all()
             stage.pipeline.close()
-        recording = read_recording(self._kept / EVENTS)
-        seen = Seen(
-            stage.pipeline.alerts(),
-            stage.marks,
-            truth,
-            recording.sampled,
-            stage.differences,
-            first_seen,
-            stage.pipeline.notifications(),
-            self._served(),
-            stage.shown,
-        )
-        result = self._result(seen, recording, error)
+        seen = self._seen(stage, truth)
+        result = self._result(seen, error)
         self._keep(seen, result)
         return result
 
-    def _set_up(self, stack: ExitStack) -> tuple[Stage, Probe | None]:
-        drill = self._drill
-        link, cluster = self._cluster(stack)
-        stack.enter_context(cluster)
-        cluster.create_topic(TOPIC, drill.topic.assignments, drill.topic.all_configs)
-        load = stack.enter_context(
-            LoadProducer(
-                cluster.bootstrap_servers,
-                drill.topic.places,
-                self._kept / ACKNOWLEDGED,
-                drill.records_per_second,
-            )
+    def _seen(self, stage: Stage, truth: Truth | None) -> Seen:
+        probed = self._folder / PROBE
+        lines = probed.read_text(encoding="utf-8").splitlines() if probed.exists() else []
+        return Seen(
+            stage.pipeline.alerts(),
+            stage.marks,
+            truth,
+            read_samples(batches_of(self._kept / EVENTS)),
+            stage.differences,
+            stage.first_seen,
+            stage.pipeline.notifications(),
+            served_at(lines),
+            stage.shown,
         )
-        probe = None
-        if self._version not in _WITHOUT_PROBE:
-            addresses = {broker: cluster.address(broker) for broker in BROKERS}
-            probe = stack.enter_context(Probe(addresses, TOPIC, 0, self._probe_file))
-        pipeline = Pipeline(cluster.bootstrap_servers, self._kept / EVENTS, dict(drill.thresholds))
-        stack.callback(pipeline.close)
-        pipeline.start()
-        pipeline.start_collector(COLLECTOR)
-        return Stage(cluster, load, pipeline, drill.topic.places, link, self._disk), probe
-
-    def _cluster(self, stack: ExitStack) -> tuple[Link | None, LocalCluster]:
-        """The cluster, not started, and the link of its linked broker."""
-        drill, link = self._drill, None
-        linked = drill.linked_broker
-        cluster = LocalCluster(
-            self._folder / "kafka",
-            {**OVERRIDES, **drill.overrides},
-            {**drill.broker_overrides, **self._small_disk(stack)},
-            controllers=drill.controllers,
-            version=self._version,
-            controller_hosts={} if linked is None else {linked: _LINK_HOST},
-        )
-        if linked is not None:
-            host, port = cluster.controller_address
-            link = stack.enter_context(Link((_LINK_HOST, port), (host, port)))
-        return link, cluster
-
-    def _small_disk(self, stack: ExitStack) -> dict[int, dict[str, str]]:
-        """Mounts it; the log directories of its broker."""
-        broker = self._drill.small_disk_broker
-        if broker is None:
-            return {}
-        disk = SmallDisk(self._folder / "disk", _SMALL_DISK_BYTES)
-        self._disk = stack.enter_context(disk)
-        data = self._folder / "kafka" / f"data-{broker}"
-        return {broker: {"log.dirs": f"{data},{disk.folder / 'data'}"}}
 
     def _read_truth(self, stage: Stage) -> Truth:
-        """Ends the load, waits for equal logs and a few passes, and reads every log."""
-        stage.load.stop()
-        stage.reaches(_is_settled, _SETTLE_SECONDS)
-        stage.pass_over(_SETTLE_PASSES)
-        leaders = {(TOPIC, number): leader for number, leader in stage.leaders().items()}
-        replicas = {
-            broker: {
-                place: ids
-                for place in stage.places
-                if (ids := read_record_ids(stage.cluster.log_directory(broker), place)) is not None
-            }
-            for broker in self._drill.topic.replicas
-        }
+        truth = stage.truth(self._removed, _SETTLE_PASSES)
+        # All that was done counts as one fault: it causes one loss.
+        times = sorted(mark.at for mark in stage.marks.values()) or [0.0]
+        name, now = self._drill.name, time.time()
+        truth.faults = [FaultRecord(name, "", (), (), times[0], now, now, (*times,))]
+        return truth
+
+    def _removed(self, stage: Stage) -> Removed:
+        """What its steps removed in good order."""
         starts = {
             place: log_start_offset(stage.cluster.log_directory(leader), place) or 0
-            for place, leader in leaders.items()
+            for place, leader in stage.all_leaders().items()
             if leader in BROKERS
         }
-        removed = Removed(starts, self._begins(stage), self._drill.compacted)
-        return establish(stage.load.acknowledged(), replicas, leaders, removed)
+        key, compacted = self._drill.recreated_by, self._drill.compacted
+        begins = 0.0 if key is None else stage.marks[key].healed_at or 0.0
+        since = dict.fromkeys(stage.places, begins)
+        return Removed(starts, since, stage.places if compacted else ())
 
-    def _begins(self, stage: Stage) -> float:
-        """When the topic was created again; 0 where it was not."""
-        key = self._drill.recreated_by
-        return 0.0 if key is None else stage.marks[key].healed_at or 0.0
-
-    def _served(self) -> list[float]:
-        if not self._probe_file.exists():
-            return []
-        return served_at(self._probe_file.read_text(encoding="utf-8").splitlines())
-
-    def _result(self, seen: Seen, recording: Recording, error: str | None) -> Result:
-        truth = seen.truth
-        checks = [] if error is not None else judge(self._drill, self._version, seen)
-        claims, unproven = None, {}
-        if truth is not None:
-            claims = Claims.of([received.alert for received in seen.alerts], truth, seen.sampled)
-            unproven = reasons(
-                [*claims.later, *claims.unproven],
-                recording.sampled,
-                recording.log_starts,
-                [mark.at for mark in seen.marks.values()],
-                self._version,
-            )
+    def _result(self, seen: Seen, error: str | None) -> Result:
+        truth, claims = seen.truth or Truth(), seen.claims(self._version)
+        short = claims.shortfalls
         return Result(
             self._drill.name,
             self._version,
             time.monotonic() - self._began,
-            checks,
+            [] if error is not None else judge(self._drill, self._version, seen),
             list(seen.marks.values()),
-            truth.acknowledged if truth else 0,
-            truth.lost_records if truth else 0,
-            claims.proven if claims else 0,
-            len(claims.later) if claims and claims.proven else None,
-            claims.shortfall_ms if claims else None,
+            truth.acknowledged,
+            len(truth.lost),
+            claims.proven,
+            sum(shortfall.records for shortfall in short) if short else None,
+            max(shortfall.milliseconds for shortfall in short) if short else None,
             error,
-            unproven,
+            claims.unclaimed,
         )
 
     def _keep(self, seen: Seen, result: Result) -> None:
@@ -238,18 +149,3 @@ class _Runner:
             lines_of = (f"  {key}: {value}\n" for key, value in self._drill.thresholds.items())
             text = "thresholds:\n" + "".join(lines_of)
             (self._kept / THRESHOLDS).write_text(text, encoding="utf-8")
-
-
-def _is_settled(stage: Stage) -> bool:
-    """Whether the logs of every running replica end at one offset."""
-    ends: dict[object, set[int]] = {}
-    for broker in BROKERS:
-        if stage.cluster.is_running(broker):
-            folder = stage.cluster.log_directory(broker)
-            for place, replica in read_replicas(folder, stage.places).items():
-                ends.setdefault(place, set()).add(replica.log_end_offset)
-    return all(len(found) == 1 for found in ends.values())
-
-
-def _unknown(_detector: str, _since: float, _broker: int | None = None) -> None:
-    """No probe dates anything."""

@@ -15,7 +15,7 @@ import msgspec
 
 from tidemark_lab.brokers.process import ChildProcess
 from tidemark_lab.drills.drill import Drill
-from tidemark_lab.drills.judge import Result
+from tidemark_lab.judge.verdict import Result
 
 MAX_JOBS: Final = 16
 _POLL_SECONDS: Final = 0.2

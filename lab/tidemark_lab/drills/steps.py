@@ -7,8 +7,8 @@ from typing import Final
 
 from tidemark.core.identity import alert_name
 from tidemark_lab.drills.drill import Step
-from tidemark_lab.drills.stage import TOPIC, Stage
-from tidemark_lab.faults.node_faults import Fault
+from tidemark_lab.drills.stage import Stage
+from tidemark_lab.faults.fault import Fault
 
 STATE_SECONDS: Final = 60.0
 ALERT_SECONDS: Final = 30.0
@@ -46,14 +46,15 @@ def alert(
     partitions: int = 1,
     broker: int | None = None,
     seconds: float = ALERT_SECONDS,
+    after: str | None = None,
 ) -> Step:
-    """Time for an alert. Whether it came is judged at the end."""
+    """Time for an alert, after a fault. Whether it came is judged at the end."""
 
     def until(stage: Stage) -> None:
-        def fired(stage: Stage) -> bool:
-            return len(stage.firing(detector, broker)) >= partitions
-
-        stage.reaches(fired, seconds)
+        since = 0.0 if after is None else stage.marks[after].at
+        stage.reaches(
+            lambda stage: len(stage.firing(detector, broker, since)) >= partitions, seconds
+        )
 
     return Step(f"wait: {alert_name(detector)} fires", until)
 
@@ -61,32 +62,31 @@ def alert(
 def resolved(*detectors: str) -> Step:
     """Time for the end of alerts on states."""
     names = {alert_name(detector) for detector in detectors}
-    return Step(
-        f"wait: {', '.join(sorted(names))} resolve",
-        lambda stage: _end(stage, names),
-    )
 
+    def until(stage: Stage) -> None:
+        stage.reaches(lambda stage: not names & stage.open_alerts(), ALERT_SECONDS)
 
-def _end(stage: Stage, names: set[str]) -> None:
-    stage.reaches(lambda stage: not names & stage.open_alerts(), ALERT_SECONDS)
+    return Step(f"wait: {', '.join(sorted(names))} resolve", until)
 
 
 def idle() -> Step:
     """Stops the load, and waits until every replica has it and knows that it is committed."""
 
     def stop(stage: Stage) -> None:
-        stage.load.pause(TOPIC)
+        stage.load.pause(stage.topic)
         stage.pass_over(3)
 
     return Step("stop the load", stop)
 
 
 def busy() -> Step:
-    return Step("start the load", lambda stage: stage.load.resume(TOPIC))
+    return Step("start the load", lambda stage: stage.load.resume(stage.topic))
 
 
 def whole() -> Step:
-    return wait("every replica is in sync", lambda stage: stage.cluster.is_whole([TOPIC]), 90.0)
+    return wait(
+        "every replica is in sync", lambda stage: stage.cluster.is_whole(stage.topics), 90.0
+    )
 
 
 def in_sync(*brokers: int) -> Condition:
@@ -112,11 +112,14 @@ def leaderless() -> Condition:
 
 
 def acknowledged_since(key: str, count: int = 20) -> Condition:
-    """Whether records were acknowledged after a fault."""
+    """Whether records of the watched topic were acknowledged after a fault."""
 
     def holds(stage: Stage) -> bool:
         since = stage.marks[key].at
-        return len([r for r in stage.load.acknowledged() if r.acked_at > since]) >= count
+        acked = (
+            r for r in stage.load.acknowledged() if r.topic == stage.topic and r.acked_at > since
+        )
+        return sum(1 for _ in acked) >= count
 
     return holds
 

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any, Final, NamedTuple, Self
 
-from kafka.protocol.consumer import (
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-)
+from kafka.protocol.consumer import FetchRequest, FetchResponse
 
 from tidemark.core.errors import ClusterError
-from tidemark_lab.brokers.broker_socket import BrokerSocket
+from tidemark_lab.brokers.broker_socket import (
+    CONSUMER,
+    DEBUGGING_REPLICA,
+    BrokerSocket,
+    latest_offset,
+)
 from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.brokers.replica_logs import batches
 from tidemark_lab.drills.stage import Stage
 
-CONSUMER: Final = -1
-_DEBUGGING_REPLICA: Final = -2
-_LATEST: Final = -1
 # The last version with topic names.
 _FETCH_VERSION: Final = 12
 _MAX_BYTES: Final = 1 << 20
 # Longer than any Fetch waits.
 _SECONDS: Final = 60.0
-# Base offset, length, partition leader epoch, magic, CRC, attributes, last offset delta.
-_BATCH: Final = struct.Struct(">qiibIhi")
 
 
 class Fetched(NamedTuple):
@@ -71,45 +66,28 @@ class Wire:
         found: Any = answer.responses[0].partitions[0]
         if found.error_code != 0:
             raise ClusterError(f"a Fetch of {self._topic} was answered with {found.error_code}.")
+        ends = [batch.next_offset for batch in batches(found.records or b"")]
         return Fetched(
-            _end_of(found.records or b""),
+            ends[-1] if ends else None,
             found.high_watermark,
             found.last_stable_offset,
             found.preferred_read_replica,
         )
 
     def log_end_offset(self) -> int:
-        return self._latest(_DEBUGGING_REPLICA)
+        return self._latest(DEBUGGING_REPLICA)
 
     def high_watermark(self) -> int:
         return self._latest(CONSUMER)
 
     def _latest(self, replica: int) -> int:
-        partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
-            partition_index=self._partition, current_leader_epoch=-1, timestamp=_LATEST
-        )
-        topic = ListOffsetsRequest.ListOffsetsTopic(name=self._topic, partitions=[partition])
-        request = ListOffsetsRequest(
-            replica_id=replica, isolation_level=0, topics=[topic], timeout_ms=1_000
-        )
-        found = self._socket.send(request, ListOffsetsResponse).topics[0].partitions[0]
-        if found.error_code != 0:
-            raise ClusterError(f"ListOffsets was answered with {found.error_code}.")
-        return int(found.offset)
+        found = latest_offset(self._socket, self._topic, self._partition, replica)
+        if found is None:
+            raise ClusterError(f"ListOffsets of {self._topic} was refused.")
+        return found
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._socket.close()
-
-
-def _end_of(records: bytes) -> int | None:
-    """The offset behind the last whole batch."""
-    at, end = 0, None
-    while at + _BATCH.size <= len(records):
-        base, size, _, _, _, _, delta = _BATCH.unpack_from(records, at)
-        if at + 12 + size > len(records):
-            break
-        at, end = at + 12 + size, base + delta + 1
-    return end

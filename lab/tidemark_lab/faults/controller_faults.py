@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.link import Link
-from tidemark_lab.faults.node_faults import Fault
+from tidemark_lab.faults.fault import Fault
 
 
 class ControllerFailover(Fault):

@@ -6,16 +6,24 @@ loses that fails is cut off by hand while the broker is down.
 
 from __future__ import annotations
 
+import random
+import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
 from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster, Place
-from tidemark_lab.brokers.replica_logs import CHECKPOINT, cut_log, log_folder
-from tidemark_lab.faults.node_faults import BrokerFault, Fault
+from tidemark_lab.brokers.replica_logs import (
+    CHECKPOINT,
+    RECOVERY_POINTS,
+    cut_log,
+    cut_unflushed,
+    log_folder,
+    read_checkpoint,
+)
+from tidemark_lab.faults.node_faults import BrokerFault, KillAll
 
 _FILL_BYTES: Final = 1 << 20
 
@@ -53,19 +61,19 @@ class PageCacheLoss(BrokerFault):
             cut_log(log_folder(folder, place), self._records, inside=self._inside)
 
 
-class PowerFailure(Fault):
+class PowerFailure(KillAll):
     """Every broker's machine fails at once, and loses the newest records of its logs.
 
     `records`: by broker. The controller goes on.
     """
 
     name = "power failure"
-    brokers = BROKERS
 
     def __init__(
         self, cluster: LocalCluster, partitions: Sequence[Place], records: Mapping[int, int]
     ) -> None:
-        self._cluster, self._records = cluster, records
+        super().__init__(cluster, BROKERS)
+        self._records = records
         self.partitions = tuple(partitions)
 
     @property
@@ -76,18 +84,11 @@ class PowerFailure(Fault):
     def inject(self) -> None:
         for broker in BROKERS:
             self._cluster.pause_broker(broker)
-        for broker in BROKERS:
-            self._cluster.kill_broker(broker)
+        super().inject()
         for broker, records in self._records.items():
             folder = self._cluster.log_directory(broker)
             for place in self.partitions:
                 cut_log(log_folder(folder, place), records, inside=True)
-
-    def heal(self) -> None:
-        for broker in BROKERS:
-            self._cluster.start_broker(broker)
-        for broker in BROKERS:
-            self._wait(partial(self._cluster.is_ready, broker), "the broker is ready")
 
 
 class LostCheckpoint(BrokerFault):
@@ -157,3 +158,31 @@ class SmallDisk:
             raise ClusterError(
                 f"cannot {command[0]} {self.folder}: {reason}. Run it as root on Linux."
             )
+
+
+def cut_logs(
+    directory: Path, places: Iterable[Place], most_records: int, chance: random.Random
+) -> int:
+    """Loses the end of about half of these logs, as a power failure loses the page cache.
+
+    Each loses up to `most_records`, to a batch boundary or to a point inside a batch, and never
+    what was flushed: nothing below its recovery point. Returns the number of records lost.
+    """
+    flushed = read_checkpoint(directory / RECOVERY_POINTS)
+    lost = 0
+    for place in places:
+        records, inside = chance.randint(0, most_records), chance.random()
+        if chance.random() < 0.5:
+            part = (inside - 0.5) * 2 if inside >= 0.5 else 0.0
+            lost += cut_unflushed(
+                log_folder(directory, place), records, part, flushed.get(place, 0)
+            )
+    return lost
+
+
+def wipe_logs(directory: Path, places: Iterable[Place]) -> None:
+    """A new disk: no log of these partitions, and no checkpoint names them."""
+    for place in places:
+        shutil.rmtree(log_folder(directory, place), ignore_errors=True)
+    for file in directory.glob("*-checkpoint"):
+        file.unlink()

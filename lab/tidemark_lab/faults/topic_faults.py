@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final
 
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster, Place
-from tidemark_lab.faults.node_faults import Fault
+from tidemark_lab.brokers.load_producer import LoadProducer
+from tidemark_lab.faults.fault import Fault
 
 # Partition -> brokers, the preferred leader first.
 Assignment = Mapping[Place, Sequence[int]]
@@ -254,13 +255,6 @@ class Recreation(TopicFault):
         self._cluster.create_topic(self._topic, self._assignments, self._configs)
 
 
-class Pausable(Protocol):
-    """A load that can leave topics idle."""
-
-    def pause(self, topic: str) -> None: ...
-    def resume(self, topic: str) -> None: ...
-
-
 class IdleTopics(TopicFault):
     """The producer of these partitions' topics falls silent for a while."""
 
@@ -270,7 +264,7 @@ class IdleTopics(TopicFault):
         self,
         cluster: LocalCluster,
         partitions: Sequence[Place],
-        load: Pausable,
+        load: LoadProducer,
         hold_seconds: float,
     ) -> None:
         super().__init__(cluster, partitions)

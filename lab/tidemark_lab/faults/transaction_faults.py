@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from tidemark.core.errors import ClusterError
-from tidemark.kafka.client import close_producer
+from tidemark.kafka.client import Producer, close_producer
 from tidemark_lab.brokers.cluster import LocalCluster, Place
 from tidemark_lab.faults.topic_faults import TopicFault
 
@@ -28,7 +27,7 @@ class HangingTransaction(TopicFault):
     def inject(self) -> None:
         topic, partition = self.partitions[0]
         try:
-            self._producer = KafkaProducer(
+            self._producer = Producer(
                 bootstrap_servers=self._cluster.bootstrap_servers,
                 transactional_id="hanging",
                 transaction_timeout_ms=_TIMEOUT_MS,

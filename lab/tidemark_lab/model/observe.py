@@ -111,7 +111,7 @@ def build_batch(
     )
     events: list[Event] = [finished] if observation is None else [observation, finished]
     return Batch(
-        v=1,
+        v=2,
         cluster="model",
         collector="model",
         collector_epoch=1,

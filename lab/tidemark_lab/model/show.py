@@ -8,7 +8,7 @@ import shutil
 import click
 
 from tidemark.core.errors import ConfigError
-from tidemark.core.log_layout import MIN_LAST_COLUMN_WIDTH, WIDTH
+from tidemark.core.step_table import MIN_LAST_COLUMN_WIDTH, WIDTH
 from tidemark_lab.model.protocols import PROTOCOLS
 from tidemark_lab.model.scenarios import SCENARIOS
 from tidemark_lab.model.scenarios.excerpt import (

@@ -7,14 +7,18 @@ its broker answers, knows the newest leader epoch, and is not seen to lack a com
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from tidemark.core.records import ReplicaView, View
 from tidemark.core.text import duration
 
-# The default of the threshold lag_ms: a follower further behind is about to leave the in-sync set.
-LAG_LIMIT_MS: Final = 2_000.0
+# The threshold lag_ms of a topic: a follower further behind is about to leave the in-sync set.
+LagThreshold = Callable[[str | None], float]
+# What an election loses follows from offsets alone, however far behind a replica is.
+ANY_LAG: Final = inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +45,19 @@ class Candidates:
         return self.in_sync | self.eligible
 
 
-def candidates_of(view: View) -> Candidates:
+def candidates_of(view: View, lag_threshold_ms: float) -> Candidates:
     """The candidates in a partition's view."""
     in_sync = frozenset(view.in_sync_replicas or [])
     eligible = frozenset(view.eligible_leader_replicas or [])
     disqualified = dict.fromkeys(in_sync | eligible, "it was not sampled")
     lagging = {}
     for replica in view.replicas:
-        reason = _disqualification(replica, view)
+        reason = _disqualification(replica, view, lag_threshold_ms)
         if reason is not None:
             disqualified[replica.broker] = reason
             continue
         disqualified.pop(replica.broker, None)
-        if replica.lag_ms is not None and replica.lag_ms > LAG_LIMIT_MS:
+        if replica.lag_ms is not None and replica.lag_ms > lag_threshold_ms:
             lagging[replica.broker] = f"it is {duration(replica.lag_ms)} behind"
     return Candidates(
         has_leader=view.leader is not None,
@@ -67,7 +71,7 @@ def candidates_of(view: View) -> Candidates:
     )
 
 
-def _disqualification(replica: ReplicaView, view: View) -> str | None:
+def _disqualification(replica: ReplicaView, view: View, lag_threshold_ms: float) -> str | None:
     log_end, epoch = replica.log_end_offset, replica.leader_epoch
     if replica.error is not None:
         return f"it does not answer ({replica.error})"
@@ -76,7 +80,7 @@ def _disqualification(replica: ReplicaView, view: View) -> str | None:
     if epoch is not None and view.leader_epoch is not None and epoch < view.leader_epoch:
         return f"it is in leader epoch {epoch}, the newest is {view.leader_epoch}"
     # The high watermark is read after the followers: one that is hardly behind may have it by now.
-    is_current = replica.lag_ms is not None and replica.lag_ms <= LAG_LIMIT_MS
+    is_current = replica.lag_ms is not None and replica.lag_ms <= lag_threshold_ms
     if not is_current and view.high_watermark is not None and log_end < view.high_watermark:
         return f"its log ends at {log_end}, below the high watermark {view.high_watermark}"
     return None

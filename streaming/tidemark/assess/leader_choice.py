@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 from tidemark.assess.baseline import Baseline, baseline_of, find_replica
-from tidemark.assess.candidates import Candidates, candidates_of
+from tidemark.assess.candidates import ANY_LAG, Candidates, candidates_of
 from tidemark.assess.replica_logs import logs_by_broker, newest_leadership
 from tidemark.core.epoch_ranges import EpochRange, first_divergent_offset, last_common_offset
 from tidemark.core.records import ReplicaView, View
@@ -102,7 +102,8 @@ class LeaderChoice(NamedTuple):
 
 def choose_leader(view: View) -> LeaderChoice:
     """Judges every assigned replica as leader."""
-    baseline, candidates, logs = baseline_of(view), candidates_of(view), logs_by_broker(view)
+    baseline, logs = baseline_of(view), logs_by_broker(view)
+    candidates = candidates_of(view, ANY_LAG)
     choices = [judge_choice(view, each, baseline, candidates, logs) for each in view.replicas]
     choices.sort(key=lambda choice: _rank(view, choice))
     made = LeaderChoice(baseline, choices, [])

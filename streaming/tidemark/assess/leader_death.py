@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import Literal, NamedTuple
 
 from tidemark.assess.baseline import baseline_of, find_replica
-from tidemark.assess.candidates import Candidates, candidates_of
+from tidemark.assess.candidates import ANY_LAG, Candidates, candidates_of
 from tidemark.assess.leader_choice import Choice, OffsetRange, Truncation, judge_choice
 from tidemark.assess.replica_logs import logs_by_broker
 from tidemark.core.records import ReplicaView, View
@@ -54,6 +54,15 @@ def records_of(lost: OffsetRange | None) -> int:
     return 0 if lost is None or lost.end is None else lost.end - lost.start
 
 
+def range_text(offsets: OffsetRange | None) -> str:
+    """`12 [5, 17)`, `from 17 on`, `none`."""
+    if offsets is None:
+        return "none"
+    if offsets.end is None:
+        return f"from {offsets.start} on"
+    return f"{records_of(offsets)} [{offsets.start}, {offsets.end})"
+
+
 def deaths(views: Iterable[View], brokers: Collection[int]) -> list[tuple[View, LeaderDeath]]:
     """Partitions that lose records, or become unavailable, if these brokers died together now.
 
@@ -82,7 +91,7 @@ def if_leader_died(view: View, with_it: Collection[int] = ()) -> LeaderDeath | N
 
     `with_it`: other brokers that die at the same time.
     """
-    baseline, candidates = baseline_of(view), candidates_of(view)
+    baseline, candidates = baseline_of(view), candidates_of(view, ANY_LAG)
     if view.leader is None or not baseline.is_live or candidates.unknown is not None:
         return None
     dead = frozenset((view.leader, *with_it))

@@ -15,13 +15,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final, Literal, NamedTuple
 
-from tidemark.assess.candidates import Candidates, candidates_of
+from tidemark.assess.candidates import Candidates, LagThreshold, candidates_of
 from tidemark.core.records import View
 from tidemark.core.text import counted
 
 Effect = Literal["offline", "under_min_isr", "last_copy", "unknown"]
 # Worst first. A partition with an unknown minimum can be under it: worse than a last copy.
 EFFECTS: Final[tuple[Effect, ...]] = ("offline", "under_min_isr", "unknown", "last_copy")
+
+EFFECT_TEXTS: Final[dict[Effect, str]] = {
+    "offline": "offline",
+    "under_min_isr": "under min ISR",
+    "unknown": "unknown",
+    "last_copy": "down to a last copy",
+}
 
 
 class StopEffect(NamedTuple):
@@ -39,13 +46,15 @@ class StopImpact(NamedTuple):
     detail: str
 
 
-def stop_impacts(views: Iterable[View], *brokers: int) -> list[StopImpact]:
+def stop_impacts(
+    views: Iterable[View], lag_threshold: LagThreshold, *brokers: int
+) -> list[StopImpact]:
     """The partitions that a stop of all `brokers` affects, worst first, then by name."""
     impacts = []
     for view in views:
         if view.scope != "partition":
             continue
-        effect = stop_effect(candidates_of(view), brokers)
+        effect = stop_effect(candidates_of(view, lag_threshold(view.topic)), brokers)
         if effect is not None:
             assert view.topic is not None and view.partition is not None, "a partition's view"
             impacts.append(StopImpact(view.kafka_cluster, view.topic, view.partition, *effect))

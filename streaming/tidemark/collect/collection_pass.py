@@ -30,9 +30,9 @@ from tidemark.collect.observe.broker_outcomes import broker_answers
 from tidemark.collect.observe.observer import Observer
 from tidemark.collect.publish.pack import EventRecord, Packer
 from tidemark.collect.sample.fast_high_watermarks import FastHighWatermarks
-from tidemark.collect.sample.request_plan import BrokerPlan
 from tidemark.collect.sample.sampling_round import sample_brokers
 from tidemark.collect.sources.source import Source, add_source_events
+from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import (
     OK,
@@ -135,12 +135,7 @@ class PassRunner:
         self.number += 1
         self._started = time.monotonic()
         self._packer = Packer(
-            self.cluster.name,
-            self._settings.collector,
-            self._epoch,
-            self.number,
-            self._groups,
-            self._settings.event_version,
+            self.cluster.name, self._settings.collector, self._epoch, self.number, self._groups
         )
         patience = max(2 * self._slowest_seconds, PATIENCE_SECONDS)
         self._patience_seconds = min(patience, self._timeout)

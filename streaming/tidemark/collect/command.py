@@ -33,16 +33,16 @@ from tidemark.collect.watchdog import (
     Key,
     watchdog_client,
 )
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.garbage_collector import DueCollections, collect_seldom
-from tidemark.kafka.client import check_reachable, checked_options
-from tidemark.kafka.command_options import (
+from tidemark.command_line.completion import complete_clusters
+from tidemark.command_line.options import (
     command_config_option,
     config_option,
     load_long_running,
     log_options,
 )
-from tidemark.kafka.completion import complete_clusters
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.garbage_collector import DueCollections, collect_seldom
+from tidemark.kafka.client import check_reachable, checked_options
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark.web.health import Health

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
-from tidemark.collect.collector import Collector
+from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.publish.publisher import Publisher
 from tidemark.core.events import OK
+from tidemark.settings import Cluster
 from tidemark.web.health import Health
 
 # Without the end of a pass for so long, or for this many periods, a restart helps.
@@ -23,16 +24,24 @@ STUCK_PERIODS: Final = 10
 START_SECONDS: Final = 600.0
 
 
+class ClusterPasses(Protocol):
+    """The collector of one cluster; `passed_at`: when a pass last ended (monotonic)."""
+
+    cluster: Cluster
+    passes: PassRunner
+    passed_at: float
+
+
 class CollectHealth(Health):
     """Knows no collector until `watch`, which ends the start."""
 
     def __init__(self) -> None:
         super().__init__(self._waits_for, self._stuck)
-        self._collectors: Sequence[Collector] = ()
+        self._collectors: Sequence[ClusterPasses] = ()
         self._publisher: Publisher | None = None
         self._began = time.monotonic()
 
-    def watch(self, collectors: Sequence[Collector], publisher: Publisher) -> None:
+    def watch(self, collectors: Sequence[ClusterPasses], publisher: Publisher) -> None:
         self._collectors, self._publisher = collectors, publisher
 
     def _waits_for(self) -> list[str]:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
-from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.publish.publisher import Publisher
+from tidemark.collect.sample.fast_high_watermarks import FastHighWatermarks
 from tidemark.metrics import MetricRegistry
 
 PASS_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class PassFigures(Protocol):
+    """Of the last pass of a cluster: how many partitions were what, and outcomes by broker."""
+
+    observed: int
+    thinned: int
+    missed: int
+    outcomes: dict[int, str]
+    fast: FastHighWatermarks
 
 
 class CollectMetrics:
@@ -31,7 +41,7 @@ class CollectMetrics:
         self._counted = (0, 0)
 
     def passed(
-        self, cluster: str, seconds: float, passes: PassRunner, publisher: Publisher
+        self, cluster: str, seconds: float, passes: PassFigures, publisher: Publisher
     ) -> None:
         """Counts one pass that took `seconds`."""
         self._duration.labels(cluster).observe(seconds)

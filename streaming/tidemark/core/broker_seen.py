@@ -6,6 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from tidemark.core.events import OK
+
 MAX_DEPARTURES: Final = 32
 MAX_PAUSES: Final = 16
 # Pauses of a broker within this time belong together.
@@ -83,6 +85,11 @@ class BrokerSeen(Struct, array_like=True):
     # MAX_PAUSES.
     pauses: list[Pause] = []
 
+    @property
+    def answers(self) -> bool:
+        """Whether it answered the newest pass."""
+        return self.outcome == OK
+
     def pauses_before(self, at: float) -> list[Pause]:
         """The pauses that ended within PAUSES_SECONDS before `at`."""
         return [pause for pause in self.pauses if 0.0 <= at - pause.ended <= PAUSES_SECONDS]
@@ -94,3 +101,7 @@ class BrokerSeen(Struct, array_like=True):
             if began <= at <= ended:
                 return departure
         return None
+
+
+# Of a broker that no pass has asked.
+UNSEEN: Final = BrokerSeen("", 0.0)

@@ -12,8 +12,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
-from tidemark.core.broker_seen import BrokerSeen
-from tidemark.core.events import OK
+from tidemark.core.broker_seen import UNSEEN, BrokerSeen
 from tidemark.core.jmx import NodeJmx
 from tidemark.core.tracked_alert import TrackedAlert
 
@@ -183,42 +182,23 @@ class ClusterState(Struct, array_like=True):
             if shares_of(shard) == shares_of(live[-1].shard)
         }
 
+    def seen(self, broker: int) -> BrokerSeen:
+        """How a broker answers; without an outcome where no pass has asked it."""
+        return self.brokers.get(broker, UNSEEN)
+
     def in_grace(self, broker: int, at: float) -> bool:
         """Whether an orderly restart explains a broker's absence at `at`."""
-        seen = self.brokers.get(broker)
-        return seen is not None and at < seen.grace_until
+        return at < self.seen(broker).grace_until
 
     def is_absent(self, broker: int, at: float) -> bool:
         """Whether a broker does not answer although others do, or has only just returned.
 
         BROKER_DOWN reports the absence, or it is too short for a report.
         """
-        seen = self.brokers.get(broker)
-        if seen is None:
-            return False
-        if seen.outcome == OK:
+        seen = self.seen(broker)
+        if seen is UNSEEN or seen.answers:
             return at < seen.returning_until
         return self.others_answer(broker)
-
-    def is_idle(self, broker: int) -> bool:
-        """Whether a broker serves no partition, as during its controlled shutdown."""
-        seen = self.brokers.get(broker)
-        return seen is not None and seen.idle_since is not None
-
-    def port_closed(self, broker: int) -> bool:
-        """Whether no process listened on the port of a broker in its newest absence."""
-        seen = self.brokers.get(broker)
-        return seen is not None and seen.port_closed
-
-    def stopped_in_order(self, broker: int) -> bool:
-        """Whether the newest absence of a broker began with a controlled shutdown."""
-        seen = self.brokers.get(broker)
-        return seen is not None and seen.in_order
-
-    def answers(self, broker: int) -> bool:
-        """Whether a broker answered the newest pass."""
-        seen = self.brokers.get(broker)
-        return seen is not None and seen.outcome == OK
 
     def on_one_rack(self, brokers: Collection[int]) -> bool | None:
         """Whether several brokers share one rack, and the cluster has others.
@@ -228,12 +208,12 @@ class ClusterState(Struct, array_like=True):
         everywhere = {seen.rack for seen in self.brokers.values() if seen.rack is not None}
         if len(brokers) < 2 or len(everywhere) < 2:
             return False
-        racks = {self.brokers[b].rack if b in self.brokers else None for b in brokers}
+        racks = {self.seen(broker).rack for broker in brokers}
         return None if None in racks else len(racks) == 1
 
     def others_answer(self, broker: int) -> bool:
         """Whether any other broker answers the collector. If not, the collector is cut off."""
-        return any(seen.outcome == OK for number, seen in self.brokers.items() if number != broker)
+        return any(seen.answers for number, seen in self.brokers.items() if number != broker)
 
     def preferred_of(self, broker: int) -> tuple[int, int] | None:
         """(partitions whose preferred leader a broker is, those that it leads) over all shares.

@@ -1,24 +1,21 @@
-"""Bytes to events and back. Every failure is a WireError that names the field."""
+"""Bytes to events and back. Every failure is a WireError that names the field.
+
+What is written has version 2; version 1 is read too (`core.events_version_1`).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import cleandoc
 from operator import attrgetter
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from tidemark.core.compact_events import (
-    COMPACT_VERSION,
-    CompactBatch,
-    CompactEvent,
-    as_array,
-    as_object,
-    named_path,
-)
+from tidemark.core import events_version_1
 from tidemark.core.errors import WireError
+from tidemark.core.event_arrays import as_array, named_path
 from tidemark.core.events import (
     MAX_BYTES,
     MAX_EVENTS,
@@ -43,12 +40,10 @@ UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, O
 _encoder = msgspec.json.Encoder()
 _batches: msgspec.json.Decoder[Batch] = msgspec.json.Decoder(Batch)
 _events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
-_compact_batches: msgspec.json.Decoder[CompactBatch] = msgspec.json.Decoder(CompactBatch)
-_compact_events: msgspec.json.Decoder[CompactEvent] = msgspec.json.Decoder(CompactEvent)
 _broker_of = attrgetter("broker")
 _PATH = re.compile(r" - at `(?:key in )?(?P<path>[^`]*)`$")
-# As `encode_head` begins a record of version 2.
-_COMPACT_START: Final = b'{"v":2,'
+# As writers of version 1 begin a record.
+_START_OF_VERSION_1: Final = b'{"v":1,'
 _POSITIONS = re.compile(r"^(?P<event>\$\.events\[(?P<index>\d+)\])(?P<path>(?:\[\d+\])+)")
 
 
@@ -76,20 +71,16 @@ class BadEvent(NamedTuple):
     payload: bytes
 
 
-def encode_batch(batch: Batch, version: int = VERSION) -> bytes:
-    """JSON of a batch in a version of the schema: one line, without the line end."""
-    head = encode_head(
-        batch.cluster, batch.collector, batch.collector_epoch, batch.pass_number, version
-    )
-    return head + b",".join(encode_event(event, version) for event in batch.events) + b"]}"
+def encode_batch(batch: Batch) -> bytes:
+    """JSON of a batch: one line, without the line end."""
+    head = encode_head(batch.cluster, batch.collector, batch.collector_epoch, batch.pass_number)
+    return head + b",".join(map(encode_event, batch.events)) + b"]}"
 
 
-def encode_head(
-    cluster: str, collector: str, collector_epoch: int, pass_number: int, version: int = VERSION
-) -> bytes:
+def encode_head(cluster: str, collector: str, collector_epoch: int, pass_number: int) -> bytes:
     """A batch up to its events, which are separated by commas and followed by `]}`."""
     head = {
-        "v": version,
+        "v": VERSION,
         "cluster": cluster,
         "collector": collector,
         "collector_epoch": collector_epoch,
@@ -98,27 +89,18 @@ def encode_head(
     return _encoder.encode(head)[:-1] + b',"events":['
 
 
-def encode_event(event: Event, version: int = VERSION) -> bytes:
-    """JSON of a single event, as a batch of the version contains it."""
-    form = as_array(event) if version == COMPACT_VERSION else as_object(event)
-    return _encoder.encode(form)
-
-
-def decode_batch(data: bytes) -> Batch:
-    """Decodes a whole batch of either version. Raises WireError for a field that does not fit."""
-    batch = _decode(data)
-    batch.events = [as_object(event) for event in batch.events]
-    return batch
+def encode_event(event: Event) -> bytes:
+    """JSON of a single event, as a batch contains it."""
+    return _encoder.encode(as_array(event))
 
 
 def salvage_batch(data: bytes) -> tuple[Batch, list[BadEvent]]:
-    """The readable events of a batch, and each bad one with its error.
+    """The readable events of a batch of either version, and each bad one with its error.
 
-    Events of version 2 are of the subclasses in `compact_events`, which costs no conversion.
     Raises WireError when the envelope is not readable.
     """
     try:
-        return _decode(data), []
+        return decode_batch(data), []
     except WireError as error:
         first = error
     try:
@@ -127,13 +109,13 @@ def salvage_batch(data: bytes) -> tuple[Batch, list[BadEvent]]:
         raise first from None
     if len(envelope.events) > MAX_EVENTS or not re.match(r"^\$\.events\[", first.field):
         raise first
-    events = _compact_events if envelope.v == COMPACT_VERSION else _events
+    decode = _events.decode if envelope.v == VERSION else events_version_1.decode_event
     good: list[Event] = []
     bad: list[BadEvent] = []
     for index, raw in enumerate(envelope.events):
         payload = bytes(raw)
         try:
-            event: Event = events.decode(payload)
+            event = decode(payload)
             _check_brokers(event, index)
             good.append(event)
         except WireError as error:
@@ -141,47 +123,47 @@ def salvage_batch(data: bytes) -> tuple[Batch, list[BadEvent]]:
         except UNREADABLE as error:
             reason = _wire_error(error, payload, f"$.events[{index}]")
             bad.append(BadEvent(_with_names(reason, payload), payload))
-    return _batch(envelope, good), bad
-
-
-def _decode(data: bytes, *, is_compact: bool | None = None) -> Batch:
-    """Raises WireError for the first field that does not fit."""
-    _check_size(data)
-    compact = data.startswith(_COMPACT_START) if is_compact is None else is_compact
-    try:
-        batch = _upcast(_compact_batches.decode(data)) if compact else _batches.decode(data)
-    except UNREADABLE as error:
-        failure = _wire_error(error, data)
-    else:
-        for index, event in enumerate(batch.events):
-            _check_brokers(event, index)
-        return batch
-    if not compact and failure.field.startswith(("$.v", "$.events")) and _is_compact(data):
-        # Of another writer, with its keys in another order.
-        return _decode(data, is_compact=True)
-    raise _with_names(failure, _raw_event(data, failure))
-
-
-def _is_compact(data: bytes) -> bool:
-    try:
-        return msgspec.json.decode(data, type=_Version).v == COMPACT_VERSION
-    except UNREADABLE:
-        return False
-
-
-def _upcast(compact: CompactBatch) -> Batch:
-    return _batch(compact, cast(list[Event], compact.events))
-
-
-def _batch(envelope: CompactBatch | _Envelope, events: list[Event]) -> Batch:
-    return Batch(
-        v=1,
+    batch = Batch(
+        v=VERSION,
         cluster=envelope.cluster,
         collector=envelope.collector,
         collector_epoch=envelope.collector_epoch,
         pass_number=envelope.pass_number,
-        events=events,
+        events=good,
     )
+    return batch, bad
+
+
+def decode_batch(data: bytes) -> Batch:
+    """A whole batch of either version. Raises WireError for the first field that does not fit."""
+    _check_size(data)
+    if data.startswith(_START_OF_VERSION_1):
+        return _decode(data, events_version_1.decode_batch)
+    try:
+        return _decode(data, _batches.decode)
+    except WireError as error:
+        # Of a writer with its keys in another order.
+        if error.field.startswith(("$.v", "$.events")) and _is_version_1(data):
+            return _decode(data, events_version_1.decode_batch)
+        raise
+
+
+def _decode(data: bytes, decode: Callable[[bytes], Batch]) -> Batch:
+    try:
+        batch = decode(data)
+    except UNREADABLE as error:
+        failure = _wire_error(error, data)
+        raise _with_names(failure, _raw_event(data, failure)) from None
+    for index, event in enumerate(batch.events):
+        _check_brokers(event, index)
+    return batch
+
+
+def _is_version_1(data: bytes) -> bool:
+    try:
+        return msgspec.json.decode(data, type=_Version).v == 1
+    except UNREADABLE:
+        return False
 
 
 def _raw_event(data: bytes, failure: WireError) -> bytes:
@@ -211,13 +193,12 @@ def _with_names(failure: WireError, event: bytes) -> WireError:
     return WireError(str(failure), field)
 
 
-def json_schema(version: int = VERSION) -> dict[str, Any]:
+def json_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a batch; it is committed beside this module."""
-    schema = msgspec.json.schema(CompactBatch if version == COMPACT_VERSION else Batch)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"Tidemark replica-state, version {version}",
-        **dedented(schema),
+        "title": f"Tidemark replica-state, version {VERSION}",
+        **dedented(msgspec.json.schema(Batch)),
     }
 
 
@@ -260,8 +241,8 @@ def _wire_error(error: Exception, data: bytes, prefix: str = "$") -> WireError:
     path = match["path"] if match else "$"
     if path == "$.v" and prefix == "$":
         return WireError(
-            f"{_PATH.sub('', text)}: this Tidemark reads the versions {VERSION} and "
-            f"{COMPACT_VERSION}; upgrade the reader before the writer",
+            f"{_PATH.sub('', text)}: this Tidemark reads the versions 1 and {VERSION}; upgrade "
+            "the reader before the writer",
             "$.v",
         )
     field = prefix + path.removeprefix("$")

@@ -1,9 +1,13 @@
-"""The wire schema of `tidemark.replica-state`, version 1: what a collector saw, no conclusions.
+"""The wire schema of `tidemark.replica-state`, version 2: what a collector saw, no conclusions.
 
 One Kafka record is one `Batch`: up to 256 events of one pass, of partitions that are placed in one
 Kafka partition. `tidemark collect --to -` writes the same JSON, one batch per line, and `tidemark
-replay` reads it. Unknown is null (an absent field), never -1 or 0. A compatible change adds a
-nullable field; anything else is a new `v` and an upcaster.
+replay` reads it.
+
+An event is the array of its fields in their order, after the name of its kind, and so is each
+sample of an observation; all else is objects. Unknown is null, never -1 or 0; nulls at the end are
+left out. A compatible change adds a nullable field, the last one of its event: no field moves and
+none is removed. Anything else is a new `v`. Version 1 has objects (`core.events_version_1`).
 
 Units: offsets are record offsets, `*_ms` are milliseconds. `*_at` are Unix seconds by the
 collector's clock: wall clock at its start plus monotonic time, so within a `collector_epoch` they
@@ -19,7 +23,7 @@ from msgspec import Meta, Struct
 
 from tidemark.core.broker_report import BrokerConfiguration, Directories
 
-VERSION: Final = 1
+VERSION: Final = 2
 MAX_EVENTS: Final = 256
 MAX_BYTES: Final = 256 * 1024
 MAX_REPLICAS: Final = 64
@@ -37,8 +41,9 @@ Milliseconds = Annotated[float, Meta(ge=-1e15, le=1e15)]
 # Of partitions, log directories or waiting requests; sums of them stay within 64 bits.
 SmallCount = Annotated[int, Meta(ge=0, lt=2**31)]
 # The rule of org.apache.kafka.common.internals.Topic. Keys rely on the absence of a slash.
-Topic = Annotated[str, Meta(max_length=249, pattern="^[A-Za-z0-9._-]+$")]
-ClusterName = Annotated[str, Meta(max_length=100, pattern="^[A-Za-z0-9._-]+$")]
+# Python's `$` alone also matches before a line end; JSON Schema's expressions have no `\Z`.
+Topic = Annotated[str, Meta(max_length=249, pattern=r"^[A-Za-z0-9._-]+(?!\n)$")]
+ClusterName = Annotated[str, Meta(max_length=100, pattern=r"^[A-Za-z0-9._-]+(?!\n)$")]
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
 # topic-partition
 PartitionName = Annotated[str, Meta(min_length=1, max_length=260)]
@@ -56,9 +61,11 @@ REFUSED: Final = "refused"
 TIMED_OUT: Final = "timed_out"
 UNREACHABLE: Final = "unreachable"
 CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
+# Why a partition changed, as far as its metadata log shows it.
+Cause = Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"]
 
 
-class Replica(Struct, kw_only=True, omit_defaults=True, gc=False):
+class Replica(Struct, array_like=True, kw_only=True, omit_defaults=True, gc=False):
     """One replica of a partition: the answer of its broker in this pass.
 
     `ListOffsets replica_id=-2` and the zero-byte `Fetch` show this of UnifiedLog and Partition.
@@ -97,7 +104,13 @@ class FastHighWatermarks(Struct, kw_only=True, gc=False):
 
 
 class Observation(
-    Struct, tag="observation", tag_field="kind", kw_only=True, omit_defaults=True, gc=False
+    Struct,
+    array_like=True,
+    tag="observation",
+    tag_field="kind",
+    kw_only=True,
+    omit_defaults=True,
+    gc=False,
 ):
     """All replicas of one partition in one pass.
 
@@ -107,6 +120,7 @@ class Observation(
     leader, an answer without a fence).
     """
 
+    samples: Annotated[list[Replica], Meta(max_length=MAX_REPLICAS)] = []
     topic: Topic
     partition: PartitionNumber
     observed_at: Seconds
@@ -131,7 +145,6 @@ class Observation(
     # The brokers that gave this metadata, and when it was read.
     metadata_from: Brokers = []
     metadata_at: Seconds | None = None
-    samples: Annotated[list[Replica], Meta(max_length=MAX_REPLICAS)] = []
     # The leader's log end offset, sampled before and after the followers, and the times.
     leader_log_end_offset_before: Offset | None = None
     leader_log_end_offset_after: Offset | None = None
@@ -153,9 +166,19 @@ class Observation(
     unclean_leader_election: bool | None = None
     throttled_replicas: Brokers | None = None
 
+    @property
+    def metadata_read_at(self) -> float:
+        """When the metadata was read, at the latest."""
+        return self.observed_at if self.metadata_at is None else self.metadata_at
+
 
 class MetadataChange(
-    Struct, tag="metadata_change", tag_field="kind", kw_only=True, omit_defaults=True
+    Struct,
+    array_like=True,
+    tag="metadata_change",
+    tag_field="kind",
+    kw_only=True,
+    omit_defaults=True,
 ):
     """One committed PartitionRecord or PartitionChangeRecord of `__cluster_metadata`.
 
@@ -180,13 +203,12 @@ class MetadataChange(
     removing: Brokers = []
     # LeaderRecoveryState: true when the leader was elected uncleanly or as last known leader.
     recovering: bool = False
-    cause: (
-        Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"]
-        | None
-    ) = None
+    cause: Cause | None = None
 
 
-class Checkpoint(Struct, tag="checkpoint", tag_field="kind", kw_only=True, omit_defaults=True):
+class Checkpoint(
+    Struct, array_like=True, tag="checkpoint", tag_field="kind", kw_only=True, omit_defaults=True
+):
     """One replica in the checkpoint files of a log directory (CheckpointFile).
 
     High watermark and recovery point are 0 where the file does not name the replica, as at the
@@ -244,7 +266,9 @@ class JmxFigures(Struct, kw_only=True, omit_defaults=True):
     last_applied_record_lag_ms: Count | None = None
 
 
-class BrokerState(Struct, tag="broker", tag_field="kind", kw_only=True, omit_defaults=True):
+class BrokerState(
+    Struct, array_like=True, tag="broker", tag_field="kind", kw_only=True, omit_defaults=True
+):
     """One broker, or one node of the metadata quorum."""
 
     broker: Broker
@@ -277,7 +301,9 @@ class BrokerState(Struct, tag="broker", tag_field="kind", kw_only=True, omit_def
     cluster_id: Name | None = None
 
 
-class Audit(Struct, tag="audit", tag_field="kind", kw_only=True, omit_defaults=True):
+class Audit(
+    Struct, array_like=True, tag="audit", tag_field="kind", kw_only=True, omit_defaults=True
+):
     """Replicas hold different batches at one offset, in two reads of their logs (`tidemark audit`).
 
     `leader_epoch` is that of all these batches; null where they have none (before 0.11) or several:
@@ -297,7 +323,9 @@ class Audit(Struct, tag="audit", tag_field="kind", kw_only=True, omit_defaults=T
     high_watermark: Offset | None = None
 
 
-class PartitionDeleted(Struct, tag="gone", tag_field="kind", kw_only=True, omit_defaults=True):
+class PartitionDeleted(
+    Struct, array_like=True, tag="gone", tag_field="kind", kw_only=True, omit_defaults=True
+):
     """A deleted partition: two brokers do not know it, or the metadata log removed it."""
 
     topic: Topic
@@ -306,7 +334,7 @@ class PartitionDeleted(Struct, tag="gone", tag_field="kind", kw_only=True, omit_
     topic_id: Name | None = None
 
 
-class Ack(Struct, tag="ack", tag_field="kind", kw_only=True, omit_defaults=True):
+class Ack(Struct, array_like=True, tag="ack", tag_field="kind", kw_only=True, omit_defaults=True):
     """An operator closed an event alert."""
 
     fingerprint: Name
@@ -350,7 +378,7 @@ class BrokerAnswer(Struct, kw_only=True, omit_defaults=True):
 Ranges = dict[Topic, list[tuple[PartitionNumber, PartitionNumber]]]
 
 
-class Pass(Struct, tag="pass", tag_field="kind", kw_only=True, omit_defaults=True):
+class Pass(Struct, array_like=True, tag="pass", tag_field="kind", kw_only=True, omit_defaults=True):
     """The end of a collection pass, written to every Kafka partition.
 
     It is the clock of its (cluster, collector). `missed` lists partitions of the receiving Kafka
@@ -387,7 +415,7 @@ PartitionEvent = Observation | MetadataChange | Checkpoint | Audit | PartitionDe
 class Batch(Struct, kw_only=True):
     """One Kafka record: events of one pass, all placed in the record's Kafka partition."""
 
-    v: Literal[1]
+    v: Literal[2]
     cluster: ClusterName
     collector: Name
     # Unix milliseconds at the collector's start: the newer of two collectors owns a partition.

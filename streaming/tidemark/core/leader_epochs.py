@@ -171,8 +171,8 @@ def committed_under(table: Iterable[Committed], epoch: int | None) -> Committed 
     return next((entry for entry in table if entry.epoch == epoch), None)
 
 
-def record_committed(table: list[Committed], reading: Committed) -> None:
-    """Merges one leader-fenced reading into the table, in place, by maximum.
+def record_committed(table: list[Committed], reading: Committed) -> Committed:
+    """Merges one leader-fenced reading into the table, in place, by maximum; returns its entry.
 
     A full table drops its oldest epoch.
     """
@@ -184,7 +184,7 @@ def record_committed(table: list[Committed], reading: Committed) -> None:
         if len(table) > MAX_COMMITTED:
             # The entry without an epoch is the only one of its kind.
             del table[int(table[0].epoch == NO_EPOCH)]
-        return
+        return reading
     high_watermark = reading.high_watermark
     if (
         entry.epoch == NO_EPOCH
@@ -198,7 +198,8 @@ def record_committed(table: list[Committed], reading: Committed) -> None:
         entry.high_watermark, entry.at = high_watermark, reading.at
         # Without epochs it may be another one.
         entry.leader = reading.leader
-    entry.log_end_offset = max(entry.log_end_offset, reading.log_end_offset)
+    entry.log_end_offset = max(entry.log_end_offset, reading.log_end_offset, high_watermark)
+    return entry
 
 
 def highest_committed(table: list[Committed], up_to: int | None = None) -> int | None:

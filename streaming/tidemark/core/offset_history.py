@@ -109,12 +109,3 @@ def age_ms(history: OffsetHistory, offset: int, now: float) -> float | None:
             break
         at_ms -= history[index]
     return max(0.0, (now - at_ms / 1000.0) * 1000.0)
-
-
-def from_oldest(packed: list[int]) -> OffsetHistory:
-    """A history from its first stored form: differences from the oldest sample on."""
-    steps = [(packed[index], packed[index + 1]) for index in range(0, len(packed), 2)]
-    if not steps:
-        return []
-    newest = (sum(step[0] for step in steps), sum(step[1] for step in steps))
-    return [*newest, *(number for step in reversed(steps[1:]) for number in step)]

@@ -7,14 +7,15 @@ has its bound, named here or where it is filled. Times are Unix seconds.
 
 from __future__ import annotations
 
-from typing import Any, Final
+import copy
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from tidemark.core.errors import StateError
 from tidemark.core.leader_epochs import Committed, LineageEntries
-from tidemark.core.offset_history import OffsetHistory, from_oldest
+from tidemark.core.offset_history import OffsetHistory
 from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
 from tidemark.core.sparse_state import (
     CheckpointSeen,
@@ -158,6 +159,11 @@ class PartitionState(Struct, array_like=True, gc=False):
         return None
 
     @property
+    def by_broker(self) -> dict[int, ReplicaState]:
+        """The replicas that were sampled, by their brokers."""
+        return {replica.broker: replica for replica in self.replicas}
+
+    @property
     def settled(self) -> list[int]:
         """Assigned replicas without those that a reassignment still adds (Partition.scala)."""
         return [broker for broker in self.assigned if broker not in self.adding]
@@ -209,56 +215,28 @@ class PartitionState(Struct, array_like=True, gc=False):
         return [] if self.sparse is None else self.sparse.resets
 
 
+def copy_to_change(state: PartitionState) -> PartitionState:
+    """A copy whose table of committed records may change too; all else is replaced, not changed."""
+    after = copy.copy(state)
+    after.committed = [copy.copy(entry) for entry in state.committed]
+    return after
+
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[PartitionState] = msgspec.msgpack.Decoder(PartitionState)
-_FIELDS: Final = PartitionState.__struct_fields__
-# What a state of other bytes raises, before and while its older forms are converted.
-UNREADABLE: Final = (
-    *(msgspec.MsgspecError, ValueError, TypeError, AttributeError),
-    *(IndexError, KeyError, RecursionError, OverflowError),
-)
-_CAUSES: Final = frozenset(cause.value for cause in ShrinkCause)
+_HEAD: Final = bytes((STATE_VERSION,))
 
 
 def encode_state(state: PartitionState) -> bytes:
     """Version byte and msgpack."""
-    return bytes((STATE_VERSION,)) + _encoder.encode(state)
+    return _HEAD + _encoder.encode(state)
 
 
 def decode_state(blob: bytes) -> PartitionState:
-    """The inverse of `encode_state`; it upcasts older versions.
-
-    Raises StateError. `tidemark stream` refuses the checkpoint of a newer release at start.
-    """
+    """The inverse of `encode_state`. Raises StateError, also for another version's."""
+    if not blob or blob[0] != STATE_VERSION:
+        raise StateError(f"its version is {blob[:1].hex() or 'empty'}, not {STATE_VERSION:02x}")
     try:
-        if blob[0] == STATE_VERSION:
-            return _decoder.decode(memoryview(blob)[1:])
-        return _decode_older(blob)
-    except UNREADABLE as error:
+        return _decoder.decode(memoryview(blob)[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise StateError(error) from None
-
-
-def _decode_older(blob: bytes) -> PartitionState:
-    version = blob[0]
-    if version not in (1, 2):
-        raise ValueError(f"version {version}")
-    document: list[Any] = msgspec.msgpack.decode(memoryview(blob)[1:])
-    if version == 1:
-        document = _from_version_1(document)
-    return msgspec.convert(_from_version_2(document), PartitionState)
-
-
-def _from_version_1(document: list[Any]) -> list[Any]:
-    """Version 1: [state, history, previous history], the histories from the oldest sample on."""
-    state, history, previous = document
-    state[_FIELDS.index("offset_history")] = from_oldest(history)
-    state[_FIELDS.index("previous_offset_history")] = from_oldest(previous)
-    return list(state)
-
-
-def _from_version_2(state: list[Any]) -> list[Any]:
-    """Version 2 wrote a recorded cause as "fencing, by the metadata log"."""
-    for shrink in state[_FIELDS.index("shrinks")]:
-        cause, recorded, _ = shrink.pop().partition(", by the metadata log")
-        shrink += [cause if cause in _CAUSES else ShrinkCause.UNKNOWN, bool(recorded)]
-    return state

@@ -330,15 +330,12 @@ def _check_alert(alert: Alert | OpenAlert, field: str) -> None:
     for _ in range(MAX_EVIDENCE_DEPTH):
         if any(isinstance(v, int | float) and not abs(v) < 2**63 for v in level):
             raise WireError("a number is beyond 64 bits", f"{field}.evidence")
-        nested = [v.values() if isinstance(v, dict) else v for v in level if _is_container(v)]
+        containers = [v for v in level if isinstance(v, dict | list)]
+        nested = [v.values() if isinstance(v, dict) else v for v in containers]
         level = [value for values in nested for value in values]
         if not level:
             return
     raise WireError(f"more than {MAX_EVIDENCE_DEPTH} levels deep", f"{field}.evidence")
-
-
-def _is_container(value: Any) -> bool:
-    return isinstance(value, dict | list)
 
 
 def view_key(

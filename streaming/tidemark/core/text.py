@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,7 +16,8 @@ _UNITS: Final = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min",
 
 def rfc3339(seconds: float) -> str:
     """`2026-11-21T09:47:01.736Z`. A time outside the calendar becomes the nearest inside it."""
-    return _moment(seconds).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def utc(seconds: float) -> str:
@@ -32,6 +35,11 @@ def duration(milliseconds: float) -> str:
     size, unit, below, smaller = next(row for row in _UNITS if seconds >= row[0])
     rest = seconds % size // below
     return f"{seconds // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+
+
+def known(value: object) -> str:
+    """A value as text; `?` where it is unknown."""
+    return "?" if value is None else str(value)
 
 
 def counted(number: int, noun: str) -> str:
@@ -56,5 +64,8 @@ def table(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[st
     ]
 
 
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), UTC)
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as CSV. None is empty."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()

@@ -5,18 +5,15 @@ Info at first, because a restart causes most of it. After ten minutes it is a wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.core.tracked_alert import tracked
-from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.detect.phrases import describe_missing
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
+from tidemark.detect.phrases import describe_replicas
 
 ID = "AT_MIN_ISR"
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Judged by the effective minimum. Not for a partition that has no replica to lose."""
     minimum, members = state.effective_min_in_sync_replicas, state.in_sync_replicas
     missing = state.missing
@@ -26,19 +23,15 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         return
     if all(context.in_grace(broker) for broker in missing):
         return
-    alert = tracked(context.alerts, ID, None)
-    held_ms = 0.0 if alert is None else alert.held_ms(context.now)
     danger = "If another one leaves, acks=all writes are refused"
     if minimum == 1:
         danger = f"Leader {state.leader} is the last one; without it the partition is offline"
     yield Condition(
-        severity="warning"
-        if held_ms >= context.thresholds.under_replicated_escalates_ms
-        else "info",
+        severity=context.escalated(ID, context.thresholds.under_replicated_escalates_ms),
         broker=missing[0],
         description=f"{context.name} has {len(members)} of {len(state.settled)} replicas in sync, "
         f"exactly the minimum (min ISR {minimum}). {danger}. "
-        f"Missing: {describe_missing(state)}.",
+        f"Missing: {describe_replicas(state, missing)}.",
         evidence={
             "in_sync_replicas": members,
             "effective_min_in_sync_replicas": minimum,
@@ -55,6 +48,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "Exactly as many replicas are in sync as acks=all needs.",
+    severities=("warning", "info"),
     wakes_on=activity.ISR,
     state=evaluate,
 )

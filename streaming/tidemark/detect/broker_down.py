@@ -6,7 +6,6 @@ again delays every commit without leaving the in-sync sets: pauses of one minute
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from msgspec import structs
@@ -15,7 +14,7 @@ from tidemark.core.broker_seen import BrokerSeen, Pause
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, TIMED_OUT, UNREACHABLE
 from tidemark.core.text import counted
-from tidemark.detect.detector import ClusterContext, Condition, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Detector
 
 ID = "BROKER_DOWN"
 PAUSE_MS: Final = 5_000.0
@@ -31,12 +30,10 @@ _FENCED = {
 }
 
 
-def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def evaluate(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """One condition per broker that is down."""
-    if not any(seen.outcome == OK for seen in cluster.brokers.values()):
-        return
     for broker, seen in cluster.brokers.items():
-        down = seen.outcome not in (OK, CONTROLLED_SHUTDOWN)
+        down = seen.outcome not in (OK, CONTROLLED_SHUTDOWN) and cluster.others_answer(broker)
         if down and not cluster.in_grace(broker, context.now):
             yield _condition(broker, seen, cluster, context)
 
@@ -91,4 +88,6 @@ def _again(earlier: list[Pause]) -> str:
     )
 
 
-DETECTOR = Detector(ID, "state", "A broker does not answer.", cluster=evaluate)
+DETECTOR = Detector(
+    ID, "state", "A broker does not answer.", severities=("warning",), cluster=evaluate
+)

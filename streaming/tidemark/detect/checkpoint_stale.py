@@ -10,29 +10,27 @@ also when nothing changed; CheckpointFile replaces the file as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.cluster import CheckpointFiles, ClusterState
-from tidemark.core.events import OK
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import CheckpointSeen
 from tidemark.core.text import rfc3339
 from tidemark.core.tracked_alert import is_firing
-from tidemark.detect.detector import ClusterContext, Condition, Context, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Context, Detector
 
 # An older reading proves nothing about the present: its reader stopped, not the broker's writer.
 READING_SECONDS: Final = 60.0
 ID: Final = "CHECKPOINT_STALE"
 
 
-def evaluate_brokers(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def evaluate_brokers(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """One condition per broker that answers and has been up long enough to write its files."""
     limit_ms = context.thresholds.checkpoint_stale_ms
     for broker, node in sorted(cluster.nodes.items()):
-        files, seen = node.checkpoint, cluster.brokers.get(broker)
-        if files is None or seen is None or seen.outcome != OK:
+        files, seen = node.checkpoint, cluster.seen(broker)
+        if files is None or not seen.answers:
             continue
         if (files.read_at - seen.since) * 1000.0 < limit_ms:
             continue
@@ -45,15 +43,13 @@ def evaluate_brokers(cluster: ClusterState, context: ClusterContext) -> Iterator
             yield _old(broker, files, age_ms)
 
 
-def evaluate_partition(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate_partition(state: PartitionState, context: Context) -> Conditions:
     """One condition per broker that answers and reports less than its file."""
     limit_ms = context.thresholds.checkpoint_stale_ms
     for seen in state.checkpoints:
         replica = state.replica(seen.broker)
-        broker = context.cluster.brokers.get(seen.broker)
-        if replica is None or replica.error is not None:
-            continue
-        if broker is None or broker.outcome != OK:
+        broker = context.cluster.seen(seen.broker)
+        if replica is None or replica.error is not None or not broker.answers:
             continue
         up_ms = (seen.observed_at - broker.since) * 1000.0
         if context.now - seen.observed_at > READING_SECONDS or up_ms < limit_ms:
@@ -114,6 +110,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "The checkpoint files of a running broker are old or wrong.",
+    severities=("info",),
     wakes_on=activity.CHECKPOINT,
     state=evaluate_partition,
     cluster=evaluate_brokers,

@@ -5,20 +5,19 @@ The newer process owns the share; events of the other one are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
 from math import gcd
 from typing import Final
 
 from tidemark.core.cluster import OWNER_SILENT_SECONDS, ClusterState, CollectorClock
-from tidemark.detect.detector import ClusterContext, Condition, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Detector
 
 # A new process often starts a little before the old one ends.
 HANDOVER_SECONDS: Final = 10.0
 HANDOVER_PASSES: Final = 3
 
 
-def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def evaluate(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """At most one condition per cluster, about the newest pair."""
     alive = [
         (name, clock)
@@ -125,5 +124,9 @@ def shares_overlap(one: str | None, other: str | None) -> bool:
 
 
 DETECTOR = Detector(
-    "COLLECTOR_CONFLICT", "state", "Two collectors watch the same partitions.", cluster=evaluate
+    "COLLECTOR_CONFLICT",
+    "state",
+    "Two collectors watch the same partitions.",
+    severities=("warning",),
+    cluster=evaluate,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
@@ -13,13 +12,13 @@ from tidemark.core.cluster import (
     shares_of,
 )
 from tidemark.core.partition import PartitionState
-from tidemark.detect.detector import ClusterContext, Condition, Context, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Context, Detector
 
 # After the first pass of a collector, until the collectors of the other shares are expected.
 START_SECONDS: Final = 60.0
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Counts the passes that list the partition as missed."""
     if state.missed_passes < context.thresholds.gap_passes:
         return
@@ -35,7 +34,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
 
 
-def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """One alert for a pass that saw nothing, or for shares that none sees, instead of many."""
     if cluster.blind_passes < context.thresholds.gap_passes:
         yield from _of_shares(cluster, context)
@@ -49,7 +48,7 @@ def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Iterator
     )
 
 
-def _of_shares(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def _of_shares(cluster: ClusterState, context: ClusterContext) -> Conditions:
     unseen = unseen_shares(cluster, context.now, context.thresholds.gap_passes)
     if not unseen:
         return
@@ -90,6 +89,7 @@ DETECTOR = Detector(
     "COLLECTOR_GAP",
     "state",
     "The collector does not see the partition.",
+    severities=("warning", "info"),
     wakes_on=activity.MISSED,
     state=evaluate,
     cluster=evaluate_cluster,

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
@@ -16,7 +15,7 @@ from tidemark.core.leader_epochs import NO_EPOCH, Committed, LineageEntries, com
 from tidemark.core.offset_history import passed_at
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.text import counted
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.evolve.loss_proof import serving_leader
 
 ID = "COMMITTED_DATA_LOSS"
@@ -47,9 +46,7 @@ class LossEvidence(Struct, kw_only=True):
     confidence: str = "proven"
 
 
-def evaluate(
-    before: PartitionState, after: PartitionState, context: Context
-) -> Iterator[Condition]:
+def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """Fires at the second of two reads, of different passes, that show the same range missing.
 
     An open alert is updated when the old leader comes back and shows that it had more.
@@ -169,6 +166,7 @@ DETECTOR = Detector(
     ID,
     "event",
     "Records that were committed are lost.",
+    severities=("critical",),
     wakes_on=activity.EVENTFUL,
     event=evaluate,
 )

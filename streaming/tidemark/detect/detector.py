@@ -6,7 +6,7 @@ now, never transitions: counting, firing and resolving belong to the life cycle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -47,6 +47,10 @@ class Condition:
     hold_ms: float = 0.0
 
 
+# What a detector yields: those that hold now.
+Conditions = Iterator[Condition]
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """One judgement of a partition: at a pass (states) or at an observation (events).
@@ -84,6 +88,10 @@ class Context:
         alert = tracked(self.alerts, detector, subject)
         return 0.0 if alert is None else alert.held_ms(self.now)
 
+    def escalated(self, detector: str, after_ms: float) -> Severity:
+        """Info at first, and a warning once the partition's condition has held for so long."""
+        return "warning" if self.held_ms(detector, None) >= after_ms else "info"
+
     @property
     def at_risk(self) -> str:
         """A sentence about groups or transactions at risk; empty for ordinary topics."""
@@ -101,9 +109,9 @@ class ClusterContext:
     alerts: Sequence[TrackedAlert] = ()
 
 
-StateDetector = Callable[[PartitionState, Context], Iterable[Condition]]
-EventDetector = Callable[[PartitionState, PartitionState, Context], Iterable[Condition]]
-ClusterDetector = Callable[[ClusterState, ClusterContext], Iterable[Condition]]
+StateDetector = Callable[[PartitionState, Context], Conditions]
+EventDetector = Callable[[PartitionState, PartitionState, Context], Conditions]
+ClusterDetector = Callable[[ClusterState, ClusterContext], Conditions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +126,8 @@ class Detector:
     id: str
     kind: Kind
     summary: str
+    # Those that its conditions can have.
+    severities: tuple[Severity, ...]
     wakes_on: Activity = 0
     state: StateDetector | None = None
     event: EventDetector | None = None

@@ -40,11 +40,5 @@ _MODULES = (
     "collector_gap",
 )
 
-
-def _detector(module: str) -> Detector:
-    detector = import_module(f"tidemark.detect.{module}").DETECTOR
-    assert isinstance(detector, Detector)
-    return detector
-
-
-DETECTORS: dict[str, Detector] = {d.id: d for d in map(_detector, _MODULES)}
+_FOUND: list[Detector] = [import_module(f"tidemark.detect.{name}").DETECTOR for name in _MODULES]
+DETECTORS = {detector.id: detector for detector in _FOUND}

@@ -6,27 +6,21 @@ Proven by their lineages (`evolve.divergences` says what counts), or by an audit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 from tidemark.core import activity
 from tidemark.core.leader_epochs import highest_committed
 from tidemark.core.partition import PartitionState
-from tidemark.core.sparse_state import AuditFinding, Divergence
+from tidemark.core.sparse_state import EMPTY, AuditFinding, Divergence
 from tidemark.core.text import counted
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 
 
-def evaluate(
-    before: PartitionState, after: PartitionState, context: Context
-) -> Iterator[Condition]:
+def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """Fires once, when a difference becomes certain."""
-    if after.sparse is None:
-        return
-    known: list[Divergence] = []
-    if before.sparse is not None and before.topic_id == after.topic_id:
-        known = before.sparse.divergences
-    for found in after.sparse.divergences:
+    earlier, now = before.sparse or EMPTY, after.sparse or EMPTY
+    known = earlier.divergences if before.topic_id == after.topic_id else []
+    for found in now.divergences:
         was_certain = any(
             _is_certain(old, before.observed_at, context)
             for old in known
@@ -34,9 +28,8 @@ def evaluate(
         )
         if _is_certain(found, context.now, context) and not was_certain:
             yield _of_lineages(found, after, context)
-    finding = after.sparse.audit
-    if finding is not None and (before.sparse is None or before.sparse.audit != finding):
-        yield from _of_audit(finding, after, context)
+    if now.audit is not None and now.audit != earlier.audit:
+        yield from _of_audit(now.audit, after, context)
 
 
 def _is_certain(found: Divergence, at: float, context: Context) -> bool:
@@ -102,16 +95,13 @@ def _of_lineages(found: Divergence, after: PartitionState, context: Context) -> 
     )
 
 
-def _of_audit(
-    finding: AuditFinding, after: PartitionState, context: Context
-) -> Iterator[Condition]:
+def _of_audit(finding: AuditFinding, after: PartitionState, context: Context) -> Conditions:
     """Different batches below what is committed.
 
     No verdict where a log does not reach the offset, or may still be cut there.
     """
     marks = (highest_committed(after.committed), finding.high_watermark)
     committed = max((mark for mark in marks if mark is not None), default=None)
-    replicas = [after.replica(broker) for broker in finding.brokers]
     if committed is None or finding.offset >= committed:
         return
     epochs = finding.leader_epochs or [finding.leader_epoch] * len(finding.brokers)
@@ -121,8 +111,9 @@ def _of_audit(
         # The epochs are unknown and may differ: one log may still be cut there, and its lineage
         # will show whether it was not.
         return
-    starts = [replica.log_start_offset for replica in replicas if replica is not None]
-    if len(starts) < len(replicas) or any(s is None or s > finding.offset for s in starts):
+    replicas = [after.replica(broker) for broker in finding.brokers]
+    starts = [None if replica is None else replica.log_start_offset for replica in replicas]
+    if any(start is None or start > finding.offset for start in starts):
         return
     epoch_of = dict(zip(finding.brokers, epochs, strict=True))
     crc_of = dict(zip(finding.brokers, finding.crcs, strict=True))
@@ -207,6 +198,7 @@ DETECTOR = Detector(
     "DIVERGENCE",
     "event",
     "Two replicas hold different records at the same offsets.",
+    severities=("critical", "warning"),
     wakes_on=activity.DIVERGENCE,
     event=evaluate,
 )

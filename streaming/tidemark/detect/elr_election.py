@@ -9,14 +9,13 @@ info.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.cluster import ClusterState
 from tidemark.core.partition import PartitionState
 from tidemark.core.shrink_causes import ShrinkCause
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.evolve.elections import ElectionVerdict, judge_election
 from tidemark.evolve.loss_proof import keeps_committed
 
@@ -24,9 +23,7 @@ from tidemark.evolve.loss_proof import keeps_committed
 FAILED_BEFORE_SECONDS: Final = 60.0
 
 
-def evaluate(
-    before: PartitionState, after: PartitionState, context: Context
-) -> Iterator[Condition]:
+def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """One condition when the leader was an eligible leader replica."""
     election = judge_election(before, after)
     if election is None or election.verdict is not ElectionVerdict.ELIGIBLE:
@@ -81,18 +78,16 @@ def _stopped_in_order(broker: int, elected: int, cluster: ClusterState) -> bool:
     The controller strikes a broker whose process ended otherwise off the eligible replicas
     (ReplicationControlManager.handleBrokerShutdown), so the elected one proves it.
     """
-    proven = broker == elected and cluster.port_closed(broker)
-    return proven or cluster.stopped_in_order(broker)
+    seen = cluster.seen(broker)
+    return seen.in_order or (broker == elected and seen.port_closed)
 
 
 def _failed(before: PartitionState, last: list[int], cluster: ClusterState) -> bool:
     """Whether one of the last members was fenced, or did not answer while others did."""
     shrinks = {shrink.broker: shrink for shrink in before.shrinks if shrink.broker in last}
     for broker, shrink in shrinks.items():
-        seen = cluster.brokers.get(broker)
-        if shrink.cause == ShrinkCause.FENCING:
-            return True
-        if seen is not None and seen.failed_at >= shrink.at - FAILED_BEFORE_SECONDS:
+        failed_at = cluster.seen(broker).failed_at
+        if shrink.cause == ShrinkCause.FENCING or failed_at >= shrink.at - FAILED_BEFORE_SECONDS:
             return True
     return False
 
@@ -101,6 +96,7 @@ DETECTOR = Detector(
     "ELR_ELECTION",
     "event",
     "An eligible leader replica leads: the in-sync set was empty.",
+    severities=("warning", "info"),
     wakes_on=activity.ELECTION,
     event=evaluate,
 )

@@ -8,7 +8,6 @@ metadata has no leader epochs, the changes of the leader count.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -18,7 +17,7 @@ from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import EpochStart
 from tidemark.core.tracked_alert import TrackedAlert
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.evolve.sampled_leadership import is_led_anew
 
 ID = "EPOCH_BUMP_STORM"
@@ -39,9 +38,7 @@ class StormEvidence(Struct, kw_only=True):
     leaderships_lost: dict[str, int] = {}
 
 
-def evaluate(
-    before: PartitionState, after: PartitionState, context: Context
-) -> Iterator[Condition]:
+def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """One incident per storm: it goes on while each epoch begins within the window of the last."""
     if after.sparse is None or not _is_elected(before, after):
         return
@@ -117,6 +114,7 @@ DETECTOR = Detector(
     ID,
     "event",
     "The leader epoch rises again and again.",
+    severities=("info",),
     wakes_on=activity.ELECTION,
     event=evaluate,
 )

@@ -8,15 +8,13 @@ watermark is the lowest in-sync log end offset (Partition.maybeIncrementLeaderHW
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from tidemark.assess.isr_removal import expect_removal, lag_limit_ms
+from tidemark.assess.isr_removal import expect_removal, replica_lag_time_max_ms
 from tidemark.core import activity
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
 from tidemark.core.tracked_alert import is_firing, tracked
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import (
     answered,
     followers,
@@ -32,7 +30,7 @@ ID = "FOLLOWER_LAG"
 Lag = tuple[int, float]
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """One condition per follower."""
     if state.leader is None or state.leader_end_before is None:
         return
@@ -74,10 +72,10 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 
 def _removal(state: PartitionState, follower: ReplicaState, context: Context) -> str:
     """A sentence about when it leaves the in-sync set; empty where that is not known."""
-    limit_ms = lag_limit_ms(context.cluster, state.leader, context.now)
+    limit_ms = replica_lag_time_max_ms(context.cluster, state.leader, context.now)
     alert = tracked(context.alerts, ID, follower.broker)
     since = None if alert is None else alert.since
-    found = expect_removal(state, follower, limit_ms, since, context.now)
+    found = expect_removal(state, follower, limit_ms, since, context.thresholds.lag_ms, context.now)
     if found is None:
         return ""
     return (
@@ -147,7 +145,7 @@ def _holds(
     """
     cluster, high_watermark = context.cluster, state.high_watermark
     if other.error is not None:
-        return cluster.answers(silent.broker) and cluster.is_absent(other.broker, context.now)
+        return cluster.seen(silent.broker).answers and cluster.is_absent(other.broker, context.now)
     if other.log_end_offset is None or high_watermark is None:
         return False
     return other.log_end_offset <= high_watermark
@@ -157,6 +155,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "A follower's log is behind the leader's log end offset.",
+    severities=("warning", "info"),
     wakes_on=activity.LAG | activity.UNANSWERED,
     state=evaluate,
     waits_ms=lambda thresholds: thresholds.lag_ms,

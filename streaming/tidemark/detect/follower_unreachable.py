@@ -5,24 +5,22 @@ It answers otherwise. A broker that does not answer at all is one fault: BROKER_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.events import CONTROLLED_SHUTDOWN, REFUSED, TIMED_OUT, UNREACHABLE
 from tidemark.core.partition import PartitionState
 from tidemark.core.tracked_alert import is_firing
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import followers, is_in_sync
 
 ID = "FOLLOWER_UNREACHABLE"
 _NO_CONNECTION = frozenset({REFUSED, TIMED_OUT, UNREACHABLE, CONTROLLED_SHUTDOWN})
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Begins while the follower is in sync, lasts while it is silent."""
     for follower in followers(state):
         broker, error = follower.broker, follower.error
-        if error not in _NO_CONNECTION or not context.cluster.answers(broker):
+        if error not in _NO_CONNECTION or not context.cluster.seen(broker).answers:
             continue
         in_sync = is_in_sync(state, broker)
         if not in_sync and not is_firing(context.alerts, ID, broker):
@@ -50,6 +48,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "A follower does not answer although it counts as in sync.",
+    severities=("warning",),
     wakes_on=activity.UNANSWERED,
     state=evaluate,
 )

@@ -8,21 +8,18 @@ Only what the leader reports under its own epoch counts; a follower's high water
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.leader_epochs import NO_EPOCH, Committed, committed_under
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import Regression
-from tidemark.core.tracked_alert import tracked
-from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.detect.measures import answered, shows_leader
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
+from tidemark.detect.measures import answered, is_below_minimum, shows_leader
 from tidemark.evolve.loss_proof import keeps_committed
 
 ID = "HW_REGRESSION"
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """No condition while a loss is being read or is claimed: the loss covers it."""
     leader = state.replica(state.leader)
     if leader is None or not answered(state, leader) or state.loss_candidate is not None:
@@ -33,12 +30,9 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     shown, highest = _shown(state, leader), _highest_before(state)
     if shown is None or highest is None or shown >= highest.surviving:
         return
-    alert = tracked(context.alerts, ID, None)
-    held_ms = 0.0 if alert is None else alert.held_ms(context.now)
-    long = held_ms >= context.thresholds.high_watermark_regressed_ms
-    held = _is_held(state)
+    held = is_below_minimum(state)
     yield Condition(
-        severity="warning" if long else "info",
+        severity=context.escalated(ID, context.thresholds.high_watermark_regressed_ms),
         broker=next(iter(state.missing), leader.broker) if held else leader.broker,
         description=f"Leader {leader.broker} reports high watermark {shown} of {context.name}; "
         f"{highest.surviving} was committed before ({_under(highest)}). "
@@ -84,12 +78,6 @@ def _under(entry: Committed) -> str:
     if entry.epoch == NO_EPOCH:
         return "under another leader"
     return f"under epoch {entry.epoch}, leader {entry.leader}"
-
-
-def _is_held(state: PartitionState) -> bool:
-    """Whether min ISR keeps the high watermark from moving."""
-    minimum = state.effective_min_in_sync_replicas
-    return minimum is not None and len(state.in_sync_replicas or []) < minimum
 
 
 def _why(state: PartitionState, leader: ReplicaState, highest: Committed, *, held: bool) -> str:
@@ -152,6 +140,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "A leader's high watermark is below what was committed before.",
+    severities=("warning", "info"),
     wakes_on=activity.COMMITTED | activity.SPARSE,
     state=evaluate,
     fire_passes=2,

@@ -7,14 +7,19 @@ during a reassignment, which elects leaders and shares its throttle with them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.core.text import counted
-from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.detect.measures import is_in_sync, is_reassigned, shows_leader, uncommitted
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
+from tidemark.detect.measures import (
+    is_below_minimum,
+    is_in_sync,
+    is_reassigned,
+    shows_leader,
+    uncommitted,
+)
 from tidemark.detect.thresholds import REMOVED_MS
 
 ID = "HW_STALLED"
@@ -22,7 +27,7 @@ ID = "HW_STALLED"
 LEFT_SECONDS: Final = 10.0
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Both the stall and the wait must have lasted. A high watermark that moves late is lag."""
     limit_ms = context.thresholds.high_watermark_stalled_ms
     still_ms = (context.now - state.high_watermark_moved_at) * 1000.0
@@ -36,7 +41,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     holder = _holder(state)
     passes = is_reassigned(state, context.now) or _is_failover(state, holder, context)
     is_short = context.held_ms(ID, None) < REMOVED_MS
-    explained = _is_below_minimum(state, members) or (passes and is_short)
+    explained = is_below_minimum(state) or (passes and is_short)
     yield Condition(
         severity=context.severity(ID, None, explained=explained),
         broker=holder if holder is not None else next(iter(state.missing), None),
@@ -65,13 +70,8 @@ def _is_failover(state: PartitionState, holder: int | None, context: Context) ->
     return changed and any(cluster.is_absent(broker, now) for broker in state.missing)
 
 
-def _is_below_minimum(state: PartitionState, members: list[int]) -> bool:
-    minimum = state.effective_min_in_sync_replicas
-    return minimum is not None and len(members) < minimum
-
-
 def _why(state: PartitionState, members: list[int], holder: int | None) -> str:
-    if _is_below_minimum(state, members):
+    if is_below_minimum(state):
         minimum = state.effective_min_in_sync_replicas
         return f"the in-sync set {members} is below min ISR {minimum}, so it cannot move"
     if holder is None:
@@ -112,6 +112,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "The high watermark does not move while records wait above it.",
+    severities=("warning", "info"),
     wakes_on=activity.LAG,
     state=evaluate,
     waits_ms=lambda thresholds: thresholds.high_watermark_stalled_ms,

@@ -34,7 +34,12 @@ AT_RISK: Final = {
 
 def coordinating_partition(name: str, partitions: int) -> int:
     """The partition, of `partitions`, with the records of a group.id or transactional.id."""
-    return _abs(_java_hash(name)) % partitions
+    # Over UTF-16 code units, in 32 bits with sign.
+    value = 0
+    for unit in memoryview(name.encode("utf-16-le", "surrogatepass")).cast("H"):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    signed = value - (1 << 32) if value >= 1 << 31 else value
+    return (0 if signed == -(1 << 31) else abs(signed)) % partitions
 
 
 def sentence(topic: str, partition: int) -> str:
@@ -47,16 +52,3 @@ def sentence(topic: str, partition: int) -> str:
         f"with an id that hashes to {partition} modulo the number of partitions "
         f"(`tidemark inspect {topic} {partition}` lists them): {risk.consequence}."
     )
-
-
-def _java_hash(text: str) -> int:
-    """String.hashCode: over UTF-16 code units, in 32 bits with sign."""
-    units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
-    value = 0
-    for unit in units:
-        value = (31 * value + unit) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
-
-
-def _abs(value: int) -> int:
-    return 0 if value == -(1 << 31) else abs(value)

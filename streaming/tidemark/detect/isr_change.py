@@ -5,20 +5,19 @@ Ends when the set is complete, or has not changed for five minutes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState, Shrink
 from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.phrases import cause_text, leader_text
 
 # An in-sync set that has not changed for so long is no news.
 QUIET_SECONDS: Final = 300.0
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Names the broker that left, under which leader and the suspected cause."""
     if not state.missing or len(state.isr_history) < 2:
         return
@@ -58,6 +57,7 @@ DETECTOR = Detector(
     "ISR_CHANGE",
     "state",
     "The in-sync set changed and is incomplete.",
+    severities=("info",),
     wakes_on=activity.ISR,
     state=evaluate,
     fire_passes=1,

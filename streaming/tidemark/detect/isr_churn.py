@@ -8,7 +8,6 @@ departure, which counts for the broker and not for the partitions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
@@ -16,7 +15,7 @@ from tidemark.core.broker_seen import BrokerSeen
 from tidemark.core.cluster import ClusterState
 from tidemark.core.partition import PartitionState, Shrink
 from tidemark.core.shrink_causes import ShrinkCause
-from tidemark.detect.detector import ClusterContext, Condition, Context, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Context, Detector
 from tidemark.detect.phrases import cause_text, leader_text
 
 # Until then it may show that several partitions share a departure, or that it is a restart.
@@ -26,7 +25,7 @@ WINDOW_SECONDS: Final = 600.0
 _NOT_DRIVEN_OUT: Final = (ShrinkCause.REASSIGNMENT, ShrinkCause.CONTROLLED_SHUTDOWN)
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """One condition per broker that left this partition's set alone, too often in the window."""
     since = context.now - WINDOW_SECONDS
     recent = [
@@ -39,8 +38,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             continue
         shrinks = [shrink for shrink in recent if shrink.broker == broker]
         causes = Counter(shrink.explanation for shrink in shrinks)
-        seen = context.cluster.brokers.get(broker)
-        is_counted = seen is not None and seen.in_sync is not None
+        is_counted = context.cluster.seen(broker).in_sync is not None
         yield Condition(
             severity="warning",
             subject=broker,
@@ -62,12 +60,11 @@ def _is_own(shrink: Shrink, context: Context) -> bool:
     """Whether neither a reassignment, a restart nor a departure from several sets explains it."""
     if shrink.cause in _NOT_DRIVEN_OUT:
         return False
-    seen = context.cluster.brokers.get(shrink.broker)
-    departure = None if seen is None else seen.departure_at(shrink.at)
+    departure = context.cluster.seen(shrink.broker).departure_at(shrink.at)
     return departure is None or not (departure.orderly or departure.is_broker_wide)
 
 
-def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """One condition per broker that left several sets at once, too often in the window."""
     for broker, seen in sorted(cluster.brokers.items()):
         condition = _of_broker(broker, seen, context)
@@ -107,6 +104,7 @@ DETECTOR = Detector(
     "ISR_CHURN",
     "state",
     "A broker leaves the in-sync set again and again.",
+    severities=("warning",),
     wakes_on=activity.SHRINKS,
     state=evaluate,
     cluster=evaluate_cluster,

@@ -15,13 +15,13 @@ from tidemark.core.leader_epochs import end_offset_for, equal_below
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import answered, shows_leader_before
 
 ID = "LEADER_ALONE"
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """No condition while another replica has every record, or may be about to copy it."""
     leader, log_end = state.replica(state.leader), state.leader_end_before
     if leader is None or log_end is None or len(state.settled) < 2:
@@ -158,6 +158,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "Records are on the leader's disk alone.",
+    severities=("warning", "info"),
     wakes_on=activity.ISR,
     state=evaluate,
     can_judge=shows_leader_before,

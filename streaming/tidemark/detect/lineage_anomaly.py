@@ -6,14 +6,12 @@ second read decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """One condition per broker whose lineage was read again, long enough after the first read."""
     reported: set[int] = set()
     for anomaly in state.sparse.anomalies if state.sparse is not None else []:
@@ -49,6 +47,7 @@ DETECTOR = Detector(
     "LINEAGE_ANOMALY",
     "state",
     "The leader epochs of a log are impossible.",
+    severities=("warning",),
     wakes_on=activity.SPARSE,
     state=evaluate,
     fire_passes=1,

@@ -6,16 +6,15 @@ serves those in the others. It uses the directory again only after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core.cluster import ClusterState, NodeState
-from tidemark.detect.detector import ClusterContext, Condition, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Detector
 
 MAX_NAMED: Final = 5
 
 
-def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def evaluate(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """One condition per broker. The last report counts: silence repairs no directory."""
     for broker in sorted(cluster.brokers):
         node = cluster.nodes.get(broker)
@@ -52,5 +51,6 @@ DETECTOR = Detector(
     "LOG_DIR_OFFLINE",
     "state",
     "A broker cannot use one of its log directories.",
+    severities=("warning",),
     cluster=evaluate,
 )

@@ -8,21 +8,17 @@ replica's lineage, or the leader's while the replica is in sync.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.leader_epochs import NO_EPOCH, Committed, end_offset_for
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted, duration
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import is_in_sync
 from tidemark.evolve.loss_proof import keeps_committed
 from tidemark.evolve.truncation_proof import Cut, CutVerdict, judge_cut
 
 
-def evaluate(
-    before: PartitionState, after: PartitionState, context: Context
-) -> Iterator[Condition]:
+def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """One condition per replica whose records [cut, old log end offset) are gone."""
     if before.topic_id != after.topic_id:
         return
@@ -35,24 +31,12 @@ def evaluate(
             continue
         if replica.error is not None or replica.log_end_offset is None:
             continue
-        cut = _cut(known, known.log_end_offset, replica, replica.log_end_offset, after)
-        if cut is not None and cut < known.log_end_offset:
+        # Either sign gives the offset at which the log was cut, or an upper bound.
+        by_lineage = _end_of_known_epoch(known, replica, after)
+        cut = min(end for end in (replica.log_end_offset, by_lineage) if end is not None)
+        if cut < known.log_end_offset:
             judged = judge_cut(before, after, known, cut)
             yield _condition(known, replica, cut, judged, after, context)
-
-
-def _cut(
-    known: ReplicaState,
-    known_end: int,
-    replica: ReplicaState,
-    end: int,
-    after: PartitionState,
-) -> int | None:
-    """The offset at which the log was cut, or an upper bound; None when nothing shows a cut."""
-    by_lineage = _end_of_known_epoch(known, replica, after)
-    if end >= known_end:
-        return by_lineage
-    return end if by_lineage is None else min(end, by_lineage)
 
 
 def _end_of_known_epoch(
@@ -172,6 +156,7 @@ DETECTOR = Detector(
     "LOG_TRUNCATION",
     "event",
     "A replica cut records off the end of its log.",
+    severities=("info",),
     wakes_on=activity.LOG_FELL | activity.ELECTION,
     event=evaluate,
 )

@@ -10,7 +10,6 @@ topic id, before 2.8, all of whose logs ended there: it may have been deleted an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
@@ -19,7 +18,7 @@ from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import BehindCommitted, MetadataPosition, Suspicion
 from tidemark.detect.committed_data_loss import ID as LOSS
 from tidemark.detect.committed_data_loss import LossEvidence
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import leader_before_epoch
 from tidemark.evolve.loss_proof import keeps_committed
 
@@ -30,7 +29,7 @@ QUORUM_METADATA_MS: Final = 10_000.0
 ZOOKEEPER_METADATA_MS: Final = 70_000.0
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """No condition for what a claimed loss already covers."""
     sparse = state.sparse
     if sparse is None:
@@ -166,6 +165,7 @@ DETECTOR = Detector(
     "LOSS_RISK",
     "state",
     "Committed records are at risk, or may be lost without proof.",
+    severities=("warning",),
     wakes_on=activity.SPARSE | activity.RECOVERING,
     state=evaluate,
     fire_passes=3,

@@ -6,15 +6,13 @@ notice nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.core.text import duration
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Judged by the last known value: a leader that does not report it ends no transaction."""
     if state.sparse is None or state.sparse.last_stable is None:
         return
@@ -51,6 +49,7 @@ DETECTOR = Detector(
     "LSO_STUCK",
     "state",
     "The last stable offset does not move: a transaction hangs.",
+    severities=("warning",),
     wakes_on=activity.SPARSE,
     state=evaluate,
     can_judge=_is_shown,

@@ -61,6 +61,12 @@ def is_in_sync(state: PartitionState, broker: int) -> bool:
     return broker in (state.in_sync_replicas or [])
 
 
+def is_below_minimum(state: PartitionState) -> bool:
+    """Whether the in-sync set is too small for acks=all: no record is committed (since 3.7)."""
+    minimum = state.effective_min_in_sync_replicas
+    return minimum is not None and len(state.in_sync_replicas or []) < minimum
+
+
 def longest_wait_ms(state: PartitionState, now: float) -> float | None:
     """How long the oldest record waits, at least, that a log lacks or that is not committed.
 

@@ -5,12 +5,11 @@ It can be neither read nor written. Info at first when the only replica is resta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.phrases import describe_replicas
 
 ID = "OFFLINE"
@@ -21,7 +20,7 @@ RESTART_MS: Final = 60_000.0
 STOPPING_MS: Final = 15_000.0
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """An unknown leader (another listener, one broker's answer) is no condition."""
     if not state.leaderless:
         return
@@ -60,14 +59,16 @@ def _restart_ms(state: PartitionState, context: Context) -> float:
     (broker,) = state.assigned
     if context.in_grace(broker):
         return RESTART_MS
-    is_stopping = context.cluster.answers(broker) and context.cluster.is_idle(broker)
-    return STOPPING_MS if is_stopping else 0.0
+    seen = context.cluster.seen(broker)
+    # It serves no partition, as during its controlled shutdown.
+    return STOPPING_MS if seen.answers and seen.idle_since is not None else 0.0
 
 
 DETECTOR = Detector(
     ID,
     "state",
     "The partition has no leader.",
+    severities=("critical", "info"),
     wakes_on=activity.NO_LEADER,
     state=evaluate,
 )

@@ -18,11 +18,6 @@ def leader_text(leader: int | None) -> str:
     return "without a leader" if leader is None else f"under leader {leader}"
 
 
-def describe_missing(state: PartitionState) -> str:
-    """The replicas outside the in-sync set, as `describe_replicas` names them."""
-    return describe_replicas(state, state.missing)
-
-
 def describe_replicas(state: PartitionState, brokers: list[int]) -> str:
     """Each replica's broker, with its error or else the cause of its last shrink."""
     causes = {shrink.broker: shrink.explanation for shrink in state.shrinks}

@@ -5,22 +5,20 @@ See leader.imbalance.per.broker.percentage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.events import OK
-from tidemark.detect.detector import ClusterContext, Condition, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Detector
 
 # A percentage of fewer partitions means little.
 MIN_PARTITIONS: Final = 10
 
 
-def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def evaluate(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """One condition per broker that answers and leads too few partitions for long enough."""
     for broker, seen in cluster.brokers.items():
         known = cluster.preferred_of(broker)
-        if seen.outcome != OK or known is None or known[0] < MIN_PARTITIONS:
+        if not seen.answers or known is None or known[0] < MIN_PARTITIONS:
             continue
         preferred, led = known
         percent = 100.0 * (1.0 - led / preferred)
@@ -49,5 +47,6 @@ DETECTOR = Detector(
     "PREFERRED_LEADER_IMBALANCE",
     "state",
     "A broker leads far fewer partitions than it is the preferred leader of.",
+    severities=("info",),
     cluster=evaluate,
 )

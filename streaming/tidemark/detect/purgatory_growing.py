@@ -6,12 +6,11 @@ keys that it watches (PurgatorySize), which rise between two purges while nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
 from tidemark.core.cluster import ClusterState, PurgatorySample
-from tidemark.detect.detector import ClusterContext, Condition, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Detector
 
 # An older sample proves nothing about the present.
 FRESH_SECONDS: Final = 60.0
@@ -29,17 +28,14 @@ _CAUSES: Final = {
 }
 
 
-def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def evaluate(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """One condition per broker, whichever of its purgatories grows."""
     for broker, node in sorted(cluster.nodes.items()):
         samples = node.purgatories
         if not samples or context.now - samples[-1].at > FRESH_SECONDS:
             continue
-        growing = {}
-        for name in _CAUSES:
-            growth = _growth(samples, name, context)
-            if growth is not None:
-                growing[name] = growth
+        found = {name: _growth(samples, name, context) for name in _CAUSES}
+        growing = {name: growth for name, growth in found.items() if growth is not None}
         if not growing:
             continue
         sizes = "; ".join(
@@ -86,5 +82,6 @@ DETECTOR = Detector(
     "PURGATORY_GROWING",
     "state",
     "More and more requests wait in a broker.",
+    severities=("info",),
     cluster=evaluate,
 )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core.cluster import ClusterState
-from tidemark.detect.detector import ClusterContext, Condition, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Detector
 
 
-def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def evaluate(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """No verdict on a quorum that was not asked."""
     if cluster.quorum_epoch is None:
         return
@@ -48,5 +46,6 @@ DETECTOR = Detector(
     "QUORUM_UNHEALTHY",
     "state",
     "The metadata quorum cannot make decisions.",
+    severities=("critical",),
     cluster=evaluate,
 )

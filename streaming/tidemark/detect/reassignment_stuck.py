@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import Adding
 from tidemark.core.text import counted, duration
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import shows_leader_before
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """A copy that moves is throttled, not stuck. One at the leader's end waits for nothing."""
     leader_end = state.leader_end_before
     if state.leader is None or leader_end is None or state.sparse is None:
@@ -61,6 +59,7 @@ DETECTOR = Detector(
     "REASSIGNMENT_STUCK",
     "state",
     "A replica that is being added makes no progress.",
+    severities=("warning",),
     wakes_on=activity.SPARSE,
     state=evaluate,
     can_judge=shows_leader_before,

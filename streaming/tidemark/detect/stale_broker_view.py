@@ -6,18 +6,16 @@ partition that shows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import OK
 from tidemark.core.partition import PartitionState
-from tidemark.detect.detector import ClusterContext, Condition, Context, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Context, Detector
 from tidemark.detect.measures import answered, shows_leader
 from tidemark.evolve.recreation import may_be_new_log
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """A follower that knows an older epoch than the leader. If it also leads: ZOMBIE_LEADER."""
     leader, limit_ms = state.replica(state.leader), context.thresholds.stale_broker_ms
     if leader is None or not answered(state, leader) or leader.leader_epoch is None:
@@ -50,7 +48,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         )
 
 
-def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """Brokers and voters that the quorum's leader has not seen caught up for a while."""
     for number in sorted(cluster.nodes):
         if not is_behind(cluster, number, context.thresholds.stale_broker_ms):
@@ -96,6 +94,7 @@ DETECTOR = Detector(
     "STALE_BROKER_VIEW",
     "state",
     "A broker answers with old metadata.",
+    severities=("info",),
     wakes_on=activity.EPOCH,
     state=evaluate,
     cluster=evaluate_cluster,

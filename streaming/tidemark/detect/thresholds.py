@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
+from tidemark.assess.candidates import LagThreshold
 from tidemark.core.sparse_state import MAX_EPOCH_STARTS
 
 # By then Kafka has removed a silent follower from the in-sync set: after replica.lag.time.max.ms
 # (30 s), or at the end of its session.
 REMOVED_MS: Final = 60_000.0
+
+# Topics whose threshold is remembered.
+MAX_TOPICS: Final = 20_000
 
 # The page of `tidemark export` at its default address.
 RUNBOOK_URL: Final = "http://127.0.0.1:9754/docs/runbooks"
@@ -113,6 +118,10 @@ class Detection(Struct, kw_only=True, forbid_unknown_fields=True):
             if re.fullmatch(override.topics, topic or ""):
                 return self._overridden(override)
         return self.thresholds
+
+    def lag_threshold(self) -> LagThreshold:
+        """The threshold lag_ms by topic, fast, for those who judge views."""
+        return lru_cache(maxsize=MAX_TOPICS)(lambda topic: self.for_topic(topic).lag_ms)
 
     def _overridden(self, override: Override) -> Thresholds:
         fields = structs.asdict(override).items()

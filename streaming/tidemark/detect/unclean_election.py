@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -13,7 +11,7 @@ from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.records import Severity
 from tidemark.core.sparse_state import OpenElection
 from tidemark.core.tracked_alert import TrackedAlert
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import leader_before_epoch
 from tidemark.evolve.elections import (
     Election,
@@ -51,9 +49,7 @@ class ElectionEvidence(Struct, kw_only=True):
     seen_before_at: float | None = None
 
 
-def evaluate(
-    before: PartitionState, after: PartitionState, context: Context
-) -> Iterator[Condition]:
+def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """Critical when it is certain, a warning while it is suspected.
 
     The metadata log turns a suspicion into certainty, and so does a log that diverged from what was
@@ -265,6 +261,7 @@ DETECTOR = Detector(
     ID,
     "event",
     "A leader was elected from outside of the in-sync set.",
+    severities=("critical", "warning"),
     wakes_on=activity.ELECTION | activity.LOSS | activity.RECOVERING,
     event=evaluate,
 )

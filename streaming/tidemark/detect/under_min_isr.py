@@ -5,21 +5,19 @@ Writes are refused, and the high watermark cannot move (since 3.7).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.detect.phrases import describe_missing, describe_replicas
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
+from tidemark.detect.phrases import describe_replicas
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Judged by the effective minimum, min(min.insync.replicas, replicas). No leader: OFFLINE."""
     minimum, members = state.effective_min_in_sync_replicas, state.in_sync_replicas
     if state.leader is None or minimum is None or members is None or len(members) >= minimum:
         return
     missing, eligible = state.missing, state.eligible_leader_replicas
-    details = f" Missing: {describe_missing(state)}." if missing else ""
+    details = f" Missing: {describe_replicas(state, missing)}." if missing else ""
     # A reassignment to more replicas raises the minimum before the new replicas are in sync.
     copying = [broker for broker in state.adding if broker not in members]
     if copying:
@@ -47,6 +45,7 @@ DETECTOR = Detector(
     "UNDER_MIN_ISR",
     "state",
     "Fewer replicas are in sync than acks=all needs.",
+    severities=("critical",),
     wakes_on=activity.ISR,
     state=evaluate,
 )

@@ -5,31 +5,24 @@ Info at first, because a restart causes most of it. After ten minutes it is a wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.core.tracked_alert import tracked
-from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.detect.phrases import describe_missing
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
+from tidemark.detect.phrases import describe_replicas
 
 ID = "UNDER_REPLICATED"
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """No condition while restart grace covers every missing replica. Needs no leader."""
     missing = state.missing
     if not missing or all(context.in_grace(broker) for broker in missing):
         return
-    alert = tracked(context.alerts, ID, None)
-    held_ms = 0.0 if alert is None else alert.held_ms(context.now)
     yield Condition(
-        severity="warning"
-        if held_ms >= context.thresholds.under_replicated_escalates_ms
-        else "info",
+        severity=context.escalated(ID, context.thresholds.under_replicated_escalates_ms),
         broker=missing[0],
         description=f"{context.name} has {len(state.in_sync_replicas or [])} of "
-        f"{len(state.settled)} replicas in sync. Missing: {describe_missing(state)}.",
+        f"{len(state.settled)} replicas in sync. Missing: {describe_replicas(state, missing)}.",
         evidence={
             "assigned": state.assigned,
             "adding": state.adding,
@@ -44,6 +37,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "Fewer replicas are in sync than assigned.",
+    severities=("warning", "info"),
     wakes_on=activity.ISR,
     state=evaluate,
 )

@@ -6,15 +6,13 @@ within a metadata fetch; only what lasts is reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
 from tidemark.core.tracked_alert import tracked
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import answered
 from tidemark.evolve.recreation import may_be_new_log
 
@@ -34,7 +32,7 @@ class ZombieEvidence(Struct, kw_only=True):
     sampled_at: float | None = None
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """One condition per such broker.
 
     No condition for a broker that leads under a newer epoch, because the quorum decides epochs, or
@@ -99,6 +97,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "A broker acts as leader under an epoch that is over.",
+    severities=("warning",),
     wakes_on=activity.EPOCH,
     state=evaluate,
 )

@@ -23,7 +23,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, Observation
+from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS
 from tidemark.core.leader_epochs import (
     NO_EPOCH,
     EpochEnd,
@@ -33,19 +33,20 @@ from tidemark.core.leader_epochs import (
 )
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import Divergence
+from tidemark.evolve.shown import Shown
 
 # After a longer time without observation, the time that an open difference has held starts over.
 MAX_GAP_SECONDS: Final = 15.0
 
 
 def find_divergences(
-    after: PartitionState, before: PartitionState, event: Observation, known: list[Divergence]
+    after: PartitionState, before: PartitionState, shown: Shown, known: list[Divergence]
 ) -> list[Divergence]:
     """The differences after this observation, at most one per follower.
 
     A read in a later pass confirms a closed one.
     """
-    watched = event.observed_at - before.observed_at <= MAX_GAP_SECONDS
+    watched = after.observed_at - before.observed_at <= MAX_GAP_SECONDS
     leader = after.replica(after.leader)
     if (
         leader is None
@@ -55,14 +56,13 @@ def find_divergences(
     ):
         # No verdict without the leader. A closed difference remains, an open one starts over.
         return [item for item in known if item.closed]
-    fresh = {sample.broker for sample in event.samples if sample.lineage is not None}
     found: list[Divergence] = []
     for replica in after.replicas:
         if replica.broker == after.leader or replica.broker not in after.settled:
             continue
         old = next((item for item in known if item.broker == replica.broker), None)
-        is_fresh = replica.broker in fresh
-        new = _compare(after, replica, leader, fresh=is_fresh, compacted=event.compacted)
+        is_fresh = replica.broker in shown.lineages
+        new = _compare(after, replica, leader, fresh=is_fresh, compacted=shown.compacted)
         if new is not None and old is not None and _same(old, new) and (new.closed or watched):
             new.since, new.pass_number = old.since, old.pass_number
             second_read = new.closed and old.pass_number != after.pass_number

@@ -7,11 +7,9 @@ committed under that epoch. It shows no log end offset, and no other answer of a
 
 from __future__ import annotations
 
-import copy
-
 from tidemark.core.events import FastHighWatermarks, Observation
 from tidemark.core.leader_epochs import Committed, committed_under, record_committed
-from tidemark.core.partition import PartitionState
+from tidemark.core.partition import PartitionState, copy_to_change
 from tidemark.evolve.recreation import is_new_topic, may_mix_topics
 
 
@@ -29,8 +27,7 @@ def with_fast_high_watermarks(state: PartitionState, event: Observation) -> Part
         return state
     at, offset = found
     epoch = read.leader_epoch
-    after = copy.copy(state)
-    after.committed = [copy.copy(entry) for entry in state.committed]
+    after = copy_to_change(state)
     record_committed(after.committed, Committed(epoch, offset, at, offset, read.leader))
     if epoch != state.leader_epoch:
         _note_last_reading(after, epoch, at)

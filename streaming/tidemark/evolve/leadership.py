@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Final
 
-from tidemark.core.leader_epochs import Committed
+from tidemark.core.leader_epochs import Committed, committed_under
 from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import MAX_EPOCH_STARTS, EpochStart, copy_of
 from tidemark.evolve.loss_proof import covers
@@ -18,6 +18,14 @@ PREVIOUS_HISTORY_SECONDS: Final = 600.0
 def is_new_leadership(before: PartitionState, after: PartitionState) -> bool:
     """Whether the leader or the leader epoch changed."""
     return before.leader_epoch != after.leader_epoch or before.leader != after.leader
+
+
+def renew_leadership(after: PartitionState, before: PartitionState) -> None:
+    """Begins another leadership; of the same one, drops the history before it once that is old."""
+    if is_new_leadership(before, after):
+        begin_leadership(after, before, after.observed_at)
+    elif after.observed_at > after.previous_offset_history_until and not after.leaderless:
+        after.previous_offset_history = []
 
 
 def begin_leadership(
@@ -58,16 +66,16 @@ def _is_reading_loss(before: PartitionState) -> bool:
 
 def _closed(before: PartitionState, at: float) -> list[Committed]:
     """The table of what was committed, with the end and the lineage of the leadership before."""
+    table = [copy.copy(entry) for entry in before.committed]
+    closed = committed_under(table, before.leader_epoch)
+    if closed is None:
+        return table
+    closed.read_at, closed.over_at = before.high_watermark_read_at or closed.at, at
     lineage, complete_from = before.lineage, before.lineage_complete_from
-    table: list[Committed] = []
-    for entry in before.committed:
-        table.append(copy.copy(entry) if entry.epoch == before.leader_epoch else entry)
-        if entry.epoch == before.leader_epoch:
-            closed = table[-1]
-            closed.read_at, closed.over_at = before.high_watermark_read_at or closed.at, at
-            if lineage and complete_from is not None:
-                closed.lineage, closed.lineage_complete_from = lineage, complete_from
-                closed.covers_earlier = covers(lineage, complete_from, table[:-1])
+    if lineage and complete_from is not None:
+        closed.lineage, closed.lineage_complete_from = lineage, complete_from
+        earlier = table[: table.index(closed)]
+        closed.covers_earlier = covers(lineage, complete_from, earlier)
     return table
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-
-from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import NO_EPOCH, Committed
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.sparse_state import Suspicion, copy_of
 from tidemark.evolve.loss_proof import find_loss, serving_leader, shows_lineage
-from tidemark.evolve.recreation import log_resets, may_be_new_log, may_be_recreated
+from tidemark.evolve.recreation import may_be_new_log, may_be_recreated
 from tidemark.evolve.sampled_leadership import awaits_lineage
 
 
@@ -22,7 +19,6 @@ def apply_loss(
     """
     read = before.loss_candidate
     if read is not None and read.confirmed:
-        after.committed = [copy.copy(entry) for entry in after.committed]
         for entry in after.committed:
             if entry.epoch <= read.epoch_before or _is_same_loss(entry, read, after):
                 entry.lost_from = min(entry.surviving, read.start)
@@ -74,14 +70,6 @@ def _keeps_first_read(after: PartitionState, read: LossCandidate, *, is_legitima
     if serving_leader(after) is None:
         return after.leader is not None
     return not is_legitimate
-
-
-def apply_resets(after: PartitionState, before: PartitionState, event: Observation) -> None:
-    """Notes the replicas whose logs may be of a new topic."""
-    resets = log_resets(before, event)
-    if resets or after.resets:
-        after.sparse = copy_of(after.sparse)
-        after.sparse.resets = resets
 
 
 def _suspect_recreation(after: PartitionState, committed: int) -> None:

@@ -10,13 +10,13 @@ from tidemark.core.partition import PartitionState
 from tidemark.core.shrink_causes import ShrinkExplanation
 from tidemark.core.sparse_state import MetadataPosition, SparseState, copy_of
 from tidemark.evolve.elections import note_election
-from tidemark.evolve.in_sync import (
+from tidemark.evolve.leadership import begin_leadership, is_new_leadership
+from tidemark.evolve.membership import (
+    apply_assignment,
     apply_in_sync,
     confirm_causes,
-    limit_minimum,
     recorded_cause,
 )
-from tidemark.evolve.leadership import begin_leadership, is_new_leadership
 from tidemark.evolve.recreation import is_other_topic
 
 
@@ -57,10 +57,7 @@ def evolve_change(
     at = _written_at(event)
     after.leader, after.leader_epoch = event.leader, event.leader_epoch
     after.leaderless = event.leader is None
-    if event.replicas:
-        after.assigned = event.replicas
-        limit_minimum(after)
-    after.adding, after.removing = event.adding, event.removing
+    apply_assignment(after, event)
     if event.eligible_leader_replicas is not None:
         after.eligible_leader_replicas = event.eligible_leader_replicas
         after.last_known_eligible_leader_replicas = event.last_known_eligible_leader_replicas

@@ -12,7 +12,7 @@ from typing import Final
 
 from tidemark.core.events import Observation, Replica
 from tidemark.core.partition import PartitionState
-from tidemark.core.sparse_state import LogReset
+from tidemark.core.sparse_state import LogReset, copy_of
 
 # A new topic may have had one election, and one more in each of these times, before it is seen.
 SECONDS_PER_ELECTION: Final = 2.0
@@ -80,23 +80,22 @@ def may_be_new_log(state: PartitionState, broker: int | None) -> bool:
     return any(reset.broker == broker for reset in state.resets)
 
 
-def log_resets(before: PartitionState, event: Observation) -> list[LogReset]:
-    """The replicas whose logs may be of a new topic, after an observation.
+def apply_resets(after: PartitionState, before: PartitionState, event: Observation) -> None:
+    """Notes the replicas whose logs may be of a new topic.
 
     A log ends below its own high watermark only after an unclean election, on another disk, or in a
     new topic. A replica that no reassignment added, of a broker that was not assigned, is of a new
     topic, or ZooKeeper's controller reassigned it.
     """
-    if before.topic_id is not None or event.topic_id is not None:
-        return []
-    kept = [reset for reset in before.resets if event.observed_at - reset.at <= RESET_SECONDS]
-    new = [
-        LogReset(sample.broker, event.observed_at)
-        for sample in event.samples
-        if _is_reset(before, event, sample)
-    ]
-    fresh = {reset.broker for reset in new}
-    return [*(reset for reset in kept if reset.broker not in fresh), *new]
+    resets: list[LogReset] = []
+    if before.topic_id is None and event.topic_id is None:
+        fresh = [s.broker for s in event.samples if _is_reset(before, event, s)]
+        kept = (r for r in before.resets if event.observed_at - r.at <= RESET_SECONDS)
+        resets = [reset for reset in kept if reset.broker not in fresh]
+        resets += [LogReset(broker, event.observed_at) for broker in fresh]
+    if resets or after.resets:
+        after.sparse = copy_of(after.sparse)
+        after.sparse.resets = resets
 
 
 def _is_reset(before: PartitionState, event: Observation, sample: Replica) -> bool:
@@ -104,7 +103,7 @@ def _is_reset(before: PartitionState, event: Observation, sample: Replica) -> bo
         return False
     if sample.broker not in before.assigned:
         return sample.broker not in event.adding
-    known = before.replica(sample.broker)
+    known = before.by_broker.get(sample.broker)
     return (
         known is not None
         and known.high_watermark is not None
@@ -131,7 +130,7 @@ def is_epoch_back(state: PartitionState, event: Observation) -> bool:
 
 
 def _forgot(state: PartitionState, sample: Replica) -> bool:
-    known = state.replica(sample.broker)
+    known = state.by_broker.get(sample.broker)
     if known is None or known.leader_epoch is None or sample.leader_epoch is None:
         return False
     return sample.leader_epoch < known.leader_epoch
@@ -144,7 +143,7 @@ def _shows_new_log(state: PartitionState, event: Observation) -> bool:
     Within a leadership no leader cuts its log, and no truncation empties one. After an election,
     which shows as a higher epoch at the replica, it may have.
     """
-    is_old = _read_at(event) <= state.observed_at
+    is_old = event.metadata_read_at <= state.observed_at
     return any(
         _fell(state, sample)
         and (
@@ -157,7 +156,7 @@ def _shows_new_log(state: PartitionState, event: Observation) -> bool:
 
 
 def _fell(state: PartitionState, sample: Replica) -> bool:
-    known = state.replica(sample.broker)
+    known = state.by_broker.get(sample.broker)
     if known is None or known.log_end_offset is None or sample.log_end_offset is None:
         return False
     if (sample.leader_epoch or 0) > (known.leader_epoch or 0):
@@ -172,9 +171,4 @@ def _mixed_since(state: PartitionState) -> float | None:
 def _is_reread(state: PartitionState, event: Observation) -> bool:
     """Whether the metadata was read after the first observation that was held."""
     since = _mixed_since(state)
-    return since is not None and _read_at(event) > since
-
-
-def _read_at(event: Observation) -> float:
-    """When the metadata was read."""
-    return event.observed_at if event.metadata_at is None else event.metadata_at
+    return since is not None and event.metadata_read_at > since

@@ -9,12 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidemark.core.events import (
-    REFUSED,
-    TIMED_OUT,
-    UNREACHABLE,
-    Observation,
-)
+from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
 from tidemark.core.leader_epochs import NO_EPOCH, committed_under
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import (
@@ -24,6 +19,7 @@ from tidemark.core.sparse_state import (
     SampledLeadership,
     copy_of,
 )
+from tidemark.evolve.shown import Shown
 
 # A broker that led this shortly before was not dead for the controller: its session with ZooKeeper
 # lasts longer (zookeeper.session.timeout.ms, 6 s). It handed over in order.
@@ -40,10 +36,10 @@ def is_led_anew(before: PartitionState, after: PartitionState) -> bool:
     return old is not None and new is not None and old.leader != new.leader
 
 
-def note_leadership(after: PartitionState, before: PartitionState, event: Observation) -> None:
+def note_leadership(after: PartitionState, before: PartitionState, shown: Shown) -> None:
     """Notes the leadership of an observation, or the in-sync set while no leader answers."""
     known = before.sampled_leadership
-    newest = None if after.leader_epoch is not None else _newest(after, known, event)
+    newest = None if after.leader_epoch is not None else _newest(after, known, shown)
     if newest != known:
         after.sparse = copy_of(after.sparse)
         after.sparse.leadership = newest
@@ -54,11 +50,11 @@ def note_leadership(after: PartitionState, before: PartitionState, event: Observ
 
 
 def _newest(
-    after: PartitionState, known: SampledLeadership | None, event: Observation
+    after: PartitionState, known: SampledLeadership | None, shown: Shown
 ) -> SampledLeadership | None:
-    members = event.in_sync_replicas
+    members = shown.in_sync_replicas
     is_known = known is not None and known.leader == after.leader
-    answers = answers_as_leader(after) and (is_known or is_confirmed(after, event))
+    answers = answers_as_leader(after) and (is_known or is_confirmed(after, shown))
     if after.leader is None or not answers:
         if known is None or not members or after.leader not in (None, known.leader):
             return known
@@ -119,14 +115,14 @@ def is_up(replica: ReplicaState) -> bool:
     return replica.error not in _SILENT
 
 
-def is_confirmed(after: PartitionState, event: Observation) -> bool:
+def is_confirmed(after: PartitionState, shown: Shown) -> bool:
     """Whether the leader of an observation without epochs is no deposed one.
 
     A deposed leader names itself, with the in-sync set of its time; so do brokers with old images.
     Another broker names the leader too; or none is left to ask, and the controller took all others
     out of the set. A broker that led before it or acts as leader beside it must be among those.
     """
-    if not event.metadata_from:
+    if not shown.metadata_from:
         # Only a bootstrap server, which may be any broker.
         return True
     others = [replica for replica in after.replicas if replica.broker != after.leader]
@@ -137,9 +133,9 @@ def is_confirmed(after: PartitionState, event: Observation) -> bool:
         if (replica.leads and replica.error is None)
         or (replica.broker == former and is_up(replica))
     }
-    if not must_agree <= set(event.metadata_from):
+    if not must_agree <= set(shown.metadata_from):
         return False
-    if any(broker != after.leader for broker in event.metadata_from):
+    if any(broker != after.leader for broker in shown.metadata_from):
         return True
     return after.in_sync_replicas == [after.leader] and not any(map(is_up, others))
 
@@ -160,19 +156,6 @@ def awaits_lineage(after: PartitionState) -> bool:
         and after.observed_at - known.began_at <= UNDECIDED_SECONDS
         and after.lineage is None
         and any(entry.epoch != NO_EPOCH for entry in after.committed)
-    )
-
-
-def has_no_leader(event: Observation) -> bool:
-    """Whether one broker names no leader, where metadata has no epochs, and no replica can lead.
-
-    The brokers of all replicas refuse connections, so no other broker is needed to prove it.
-    """
-    return (
-        event.leader is None
-        and event.leader_epoch is None
-        and bool(event.metadata_from)
-        and {s.broker for s in event.samples if s.error == REFUSED} >= set(event.replicas) > set()
     )
 
 

@@ -9,7 +9,6 @@ from tidemark.assess.reassignment_progress import (
     SAMPLE_SECONDS,
     remaining_records,
 )
-from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, is_ordered
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import (
@@ -30,20 +29,21 @@ from tidemark.core.sparse_state import (
 from tidemark.evolve.divergences import find_divergences
 from tidemark.evolve.elections import is_open, judge_election
 from tidemark.evolve.sampled_leadership import missing_of
+from tidemark.evolve.shown import Shown
 
 
-def apply_sparse(after: PartitionState, before: PartitionState, event: Observation) -> None:
+def apply_sparse(after: PartitionState, before: PartitionState, shown: Shown) -> None:
     """Sets `after.sparse`; None when nothing of it is left."""
-    sparse, now = copy_of(after.sparse), event.observed_at
+    sparse, now = copy_of(after.sparse), after.observed_at
     sparse.mixed_since = None
     sparse.epoch_starts = recent_epoch_starts(sparse, now)
     sparse.adding = _adding(after, sparse, now)
     sparse.last_stable = _last_stable(after, sparse, now)
-    sparse.regression = _regression(after, sparse, event)
-    sparse.anomalies = _anomalies(after, sparse, event)
+    sparse.regression = _regression(after, sparse, shown.committed)
+    sparse.anomalies = _anomalies(after, sparse, shown)
     sparse.behind_committed = _behind_committed(after, before)
     sparse.suspicion = _suspicion(after, before, sparse, now)
-    sparse.divergences = find_divergences(after, before, event, sparse.divergences)
+    sparse.divergences = find_divergences(after, before, shown, sparse.divergences)
     after.sparse = None if sparse == EMPTY else sparse
 
 
@@ -106,30 +106,25 @@ def _last_stable(after: PartitionState, sparse: SparseState, now: float) -> Last
     return LastStable(offset, now)
 
 
-def _regression(
-    after: PartitionState, sparse: SparseState, event: Observation
-) -> Regression | None:
+def _regression(after: PartitionState, sparse: SparseState, shown: int | None) -> Regression | None:
     """A fenced high watermark below an earlier one of the same leader and epoch.
 
     Kafka never lowers it within a leadership (UnifiedLog.maybeIncrementHighWatermark).
     """
-    shown = event.committed
-    if (event.leader, event.leader_epoch) != (after.leader, after.leader_epoch) or shown is None:
+    if shown is None:
         return sparse.regression
     # The first reading of a leadership is its highest.
     if after.high_watermark is None or shown >= after.high_watermark:
         return None
-    since = event.observed_at if sparse.regression is None else sparse.regression.since
+    since = after.observed_at if sparse.regression is None else sparse.regression.since
     return Regression(shown, after.high_watermark, since)
 
 
-def _anomalies(after: PartitionState, sparse: SparseState, event: Observation) -> list[Anomaly]:
+def _anomalies(after: PartitionState, sparse: SparseState, shown: Shown) -> list[Anomaly]:
     """Impossible lineages. A broker whose lineage was not read in this pass keeps its anomaly."""
-    read: list[tuple[int, LineageEntries]] = [
-        (sample.broker, sample.lineage) for sample in event.samples if sample.lineage is not None
-    ]
-    if event.lineage is not None and event.leader is not None:
-        read.append((event.leader, event.lineage))
+    read = [*shown.lineages.items()]
+    if shown.leader_lineage is not None and shown.leader is not None:
+        read.append((shown.leader, shown.leader_lineage))
     if not read and not sparse.anomalies:
         return sparse.anomalies
     # Each pass reads the newest entry of a leader. It refutes only what the newest entry shows.
@@ -143,9 +138,9 @@ def _anomalies(after: PartitionState, sparse: SparseState, event: Observation) -
         and not (item.broker in single and item.of_newest)
     ]
     since = {(item.broker, item.what): item.since for item in sparse.anomalies}
-    now = event.observed_at
+    now = after.observed_at
     for broker, lineage in read:
-        is_leader = broker == event.leader == after.leader
+        is_leader = broker == shown.leader == after.leader
         found = _anomaly(lineage, after, after.replica(broker), is_leader=is_leader)
         if found is not None:
             what, of_newest = found

@@ -16,11 +16,10 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
-from tidemark.kafka.bounded_batches import bound_batches
+from tidemark.core.events import REFUSED, TIMED_OUT
+from tidemark.kafka.client_internals import bound_batches, outcome_of_text
 from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.kafka.oauth import with_token_provider
-from tidemark.kafka.option_names import named_options, with_names
 from tidemark.kafka.options import check_packages, client_options
 from tidemark.kafka.tls import check_tls
 from tidemark.settings import Connection, Settings, parse_address
@@ -48,12 +47,22 @@ def choose_connection(settings: Settings, bootstrap: str | None) -> Connection:
 def checked_options(connection: Connection) -> dict[str, Any]:
     """`client_options` after a check of the bootstrap servers, with our client id and limits."""
     options = client_options(connection)
-    with named_options(connection):
-        check_tls(options)
+    check_tls(connection, options)
     for server in connection.bootstrap_servers:
         parse_address(server, "bootstrap_servers")
     defaults = {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark"}
     return with_token_provider({**defaults, **options})
+
+
+class Producer(KafkaProducer):  # type: ignore[misc]
+    """`close(timeout=0)` ends its thread, also where records are left.
+
+    kafka-python's own flushes first, raises for what is left, and leaves the thread running.
+    """
+
+    def flush(self, timeout: float | None = None) -> None:
+        if timeout != 0:
+            super().flush(timeout)
 
 
 def check_reachable(connection: Connection, timeout_seconds: float = BOOTSTRAP_SECONDS) -> None:
@@ -71,18 +80,14 @@ def make_admin(connection: Connection, **options: Any) -> Any:
 
 
 def make_producer(connection: Connection, **options: Any) -> Any:
-    """A KafkaProducer with kafka-python's `options`; the caller closes it."""
-    return _make(KafkaProducer, connection, (), {"allow_auto_create_topics": False, **options})
+    """A KafkaProducer with kafka-python's `options`; the caller closes it (`close_producer`)."""
+    return _make(Producer, connection, (), {"allow_auto_create_topics": False, **options})
 
 
 def close_producer(producer: Any, seconds: float) -> None:
-    """Delivers for at most `seconds`, then closes it whatever is left. Raises nothing.
-
-    kafka-python's own close raises where records are left, and leaves its thread running.
-    """
+    """Delivers for at most `seconds`, then closes it whatever is left. Raises nothing."""
     with contextlib.suppress(Exception):
         producer.flush(seconds)
-    producer.flush = lambda _timeout=None: None
     with contextlib.suppress(Exception):
         producer.close(timeout=0)
 
@@ -98,9 +103,6 @@ def make_consumer(connection: Connection, *topics: str, **options: Any) -> Any:
 
 def outcome_of(error: BaseException) -> str:
     """How a connection or request failed: a value of `events.BrokerAnswer.outcome`."""
-    text = str(error)
-    if "ECONNREFUSED" in text:
-        return REFUSED
     if isinstance(
         error,
         kafka_errors.SaslAuthenticationFailedError | kafka_errors.UnsupportedSaslMechanismError,
@@ -109,11 +111,7 @@ def outcome_of(error: BaseException) -> str:
     if isinstance(error, kafka_errors.AuthorizationError):
         return "authorization_failed"
     timeouts = kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError | TimeoutError
-    if isinstance(error, timeouts) or "timed out" in text:
-        return TIMED_OUT
-    if "Handshake failed" in text:
-        return "tls_handshake_failed"
-    return UNREACHABLE
+    return TIMED_OUT if isinstance(error, timeouts) else outcome_of_text(error)
 
 
 def explain(error: BaseException) -> str:
@@ -126,12 +124,11 @@ def explain(error: BaseException) -> str:
             "SASL port?)"
         ),
         "authentication_failed": (
-            f"refused the credentials ({reason}); check client.sasl_mechanism and the user's "
-            "password"
+            f"refused the credentials ({reason}); check the SASL mechanism and the user's password"
         ),
         "tls_handshake_failed": (
-            f"failed the TLS handshake ({reason}); check client.security_protocol and "
-            "client.ssl_cafile"
+            f"failed the TLS handshake ({reason}); check the security protocol and the "
+            "certificate authorities"
         ),
     }.get(outcome_of(error), f"failed ({reason})")
 
@@ -170,8 +167,7 @@ def _answering_servers(
     """The bootstrap servers that answer within `linger_seconds` of the first one that does."""
     quiet_client_logs()
     options = checked_options(connection)
-    with named_options(connection):
-        check_packages(options)
+    check_packages(connection, options)
     net = NetworkSelector(**options)
     manager = KafkaConnectionManager(net, **options)
     attempts: dict[str, Any] = {}
@@ -208,9 +204,8 @@ def _answering_servers(
             f"{name} {explain(attempt.exception if attempt.failed() else timed_out)}"
             for name, attempt in attempts.items()
         )
-        message = (
+        raise ClusterError(
             f"no bootstrap server can be used: {detail}. "
             "Check bootstrap_servers and the client's security options."
         )
-        raise ClusterError(with_names(message, connection))
     return found

@@ -47,9 +47,10 @@ class _ToStructlog(logging.Handler):
         except Exception as error:
             # A line of another library must not end a thread of ours.
             text = f"{type(error).__name__} in the line {record.msg!r}"
-        write = structlog.get_logger().warning if record.levelno > logging.INFO else None
-        write = write or structlog.get_logger().info
-        write("kafka-python", module=record.name, line=" ".join(text.split())[:MAX_CHARACTERS])
+        level = logging.WARNING if record.levelno > logging.INFO else logging.INFO
+        structlog.get_logger().log(
+            level, "kafka-python", module=record.name, line=" ".join(text.split())[:MAX_CHARACTERS]
+        )
 
 
 def without_secrets(record: logging.LogRecord) -> str:

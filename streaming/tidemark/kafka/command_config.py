@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 
 from tidemark.core.errors import ConfigError
 from tidemark.core.text import has_control_character
-from tidemark.kafka.option_names import PROPERTIES, FromProperties
-from tidemark.kafka.options import NUMBERS
+from tidemark.kafka.option_names import PROPERTIES, FromProperties, option_error
+from tidemark.kafka.options import MAX_NUMBER, NUMBERS
+from tidemark.settings import Connection
 from tidemark.settings.files import read_bounded
 from tidemark.settings.java_options import SECURITY_PREFIXES, near_security_option
 
@@ -67,16 +68,19 @@ def client_of(properties: Mapping[str, str]) -> dict[str, Any]:
     for key, value in properties.items():
         name = key.replace(".", "_")
         if name in NUMBERS:
-            if not (value.isascii() and value.isdecimal()) or len(value) > 10:
-                raise _error(f"`{key}` must be a whole number")
-            client[name] = int(value)
+            is_number = value.isascii() and value.isdecimal() and len(value) <= len(str(MAX_NUMBER))
+            client[name] = int(value) if is_number else value
     _check_stores(properties)
     if properties.get("ssl.endpoint.identification.algorithm", "https") == "":
         client["ssl_check_hostname"] = False
     client |= _login(properties)
     for name, value in client.items():
         if isinstance(value, str) and has_control_character(value):
-            raise _error(f"the value for client.{name} contains a control character; remove it")
+            raise option_error(
+                Connection(client=FromProperties()),
+                name,
+                "it contains a control character; remove it",
+            )
     return client
 
 

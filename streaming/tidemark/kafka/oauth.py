@@ -17,7 +17,9 @@ import requests
 from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from tidemark.core.errors import ConfigError
+from tidemark.kafka.option_names import read_option
+from tidemark.kafka.options import READ_HERE
+from tidemark.settings import Connection
 from tidemark.settings.files import read_line
 
 TIMEOUT_SECONDS: Final = 5.0
@@ -40,17 +42,14 @@ def with_token_provider(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "sasl_oauth_token_provider": TokenProvider(options)}
 
 
-def check_oauth_files(options: Mapping[str, Any]) -> None:
+def check_oauth_files(connection: Connection, options: Mapping[str, Any]) -> None:
     """Raises ConfigError where the secret or the token cannot be sent. For `check-config` only.
 
     A running process asks again: others may be about to write the file.
     """
-    for option in ("sasl_oauth_client_secret_file", "sasl_oauth_token_file"):
-        if options.get(option):
-            try:
-                _read(options[option], option)
-            except SaslAuthenticationFailedError as error:
-                raise ConfigError(f"configuration: {error.args[0]}.") from None
+    for option in READ_HERE:
+        if option in options:
+            read_option(connection, option, _read, options[option])
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
@@ -63,9 +62,8 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
 
     def token(self) -> str:
         """A valid token. Raises SaslAuthenticationFailedError, without a secret in its text."""
-        path = self._options.get("sasl_oauth_token_file")
-        if path:
-            return _read(path, "sasl_oauth_token_file")
+        if "sasl_oauth_token_file" in self._options:
+            return _read_again(self._options, "sasl_oauth_token_file")
         with self._lock:
             now = time.monotonic()
             if now >= self._renew_at:
@@ -75,7 +73,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
 
     def _request(self) -> tuple[str, float]:
         url, options = self._options["sasl_oauth_token_url"], self._options
-        secret = _read(options["sasl_oauth_client_secret_file"], "sasl_oauth_client_secret_file")
+        secret = _read_again(options, "sasl_oauth_client_secret_file")
         form = {"grant_type": "client_credentials"}
         if options.get("sasl_oauth_scope"):
             form["scope"] = options["sasl_oauth_scope"]
@@ -93,9 +91,11 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
                 body = answer.raw.read(MAX_BYTES, decode_content=True)
                 status = answer.status_code
         except (OSError, ValueError) as error:
-            raise _failure(f"the token endpoint {host} cannot be used ({_kind(error)})") from None
+            raise SaslAuthenticationFailedError(
+                f"the token endpoint {host} cannot be used ({_kind(error)})"
+            ) from None
         if status != 200:
-            raise _failure(f"the token endpoint {host} answered HTTP {status}")
+            raise SaslAuthenticationFailedError(f"the token endpoint {host} answered HTTP {status}")
         return _token(body, host)
 
 
@@ -107,25 +107,29 @@ def _token(body: bytes, host: str) -> tuple[str, float]:
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         token, seconds = "", 0.0
     if not (isinstance(token, str) and token and token.isascii() and token.isprintable()):
-        raise _failure(f"the answer of the token endpoint {host} has no access_token")
+        raise SaslAuthenticationFailedError(
+            f"the answer of the token endpoint {host} has no access_token"
+        )
     return token, min(max(seconds, 1.0), 86_400.0)
 
 
-def _read(path: str, option: str) -> str:
+def _read(path: str) -> str:
+    return read_line(path, MAX_BYTES, pipe_seconds=TIMEOUT_SECONDS)
+
+
+def _read_again(options: Mapping[str, Any], option: str) -> str:
     try:
-        return read_line(path, MAX_BYTES, pipe_seconds=TIMEOUT_SECONDS)
+        return _read(options[option])
     except OSError as error:
-        raise _failure(f"client.{option}: cannot read the file: {error.strerror}") from None
+        raise SaslAuthenticationFailedError(
+            f"cannot read the file of {option}: {error.strerror}"
+        ) from None
 
 
 def _kind(error: Exception) -> str:
     """The kind of failure; the library's text quotes the URL."""
     if isinstance(error, requests.exceptions.SSLError):
-        return "its TLS certificate is not trusted; set client.sasl_oauth_cafile"
+        return "its TLS certificate is not trusted; set sasl_oauth_cafile"
     if isinstance(error, requests.exceptions.Timeout):
         return f"no answer within {TIMEOUT_SECONDS:g} s"
     return "no connection"
-
-
-def _failure(text: str) -> SaslAuthenticationFailedError:
-    return SaslAuthenticationFailedError(text)

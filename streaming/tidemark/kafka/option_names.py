@@ -1,19 +1,15 @@
-"""Client options under the names that the user wrote: of a connection, or of a properties file.
-
-The checks write `client.security_protocol`. In a message it becomes `kafka.client.…`, the client of
-a named cluster, or the property of `--command-config`.
-"""
+"""Client options under the names that the user wrote: of a connection, or of a properties file."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
-from tidemark.core.errors import TidemarkError
+from tidemark.core.errors import ConfigError
 from tidemark.settings import Cluster, Connection
+from tidemark.settings.conversion import sentence
 
+T = TypeVar("T")
 # Java's name -> kafka-python's.
 PROPERTIES: Final = {
     "security.protocol": "security_protocol",
@@ -32,13 +28,6 @@ _WITHIN: Final = {
     "ssl_check_hostname": "ssl.endpoint.identification.algorithm",
 }
 _PROPERTY: Final = {option: name for name, option in PROPERTIES.items()} | _WITHIN
-_OPTION: Final = re.compile(
-    r"(?<![\w./-])client\.((?:s(?:sl|asl|ecurity)|socks5|proxy|api|client|connections|max|metadata"
-    r"|receive|send|reconnect|request|retry|bootstrap)_\w+)"
-)
-# An option, or an entry that is none.
-_START: Final = r"^(configuration: )client(?=[.:])"
-_FILE_TOO: Final = re.compile(r" \(or \w+_file\)")
 
 
 class FromProperties(dict[str, Any]):
@@ -49,35 +38,27 @@ class FromKafka(dict[str, Any]):
     """The options of `kafka.client`, also for a cluster that has only its servers of its own."""
 
 
-@contextmanager
-def named_options(connection: Connection) -> Iterator[None]:
-    """Names the options of a connection in the message of a TidemarkError."""
-    try:
-        yield
-    except TidemarkError as error:
-        message = with_names(str(error), connection)
-        if message == str(error):
-            raise
-        raise type(error)(message) from None
-
-
-def with_names(message: str, connection: Connection) -> str:
-    """A message of the client's checks, with the names of the connection's options."""
-    client = connection.client
-    if isinstance(client, FromProperties):
-        text = _FILE_TOO.sub("", message)
-        text = _OPTION.sub(lambda match: _property(match[1]), text)
-        return text.replace("configuration: ", "--command-config: ", 1)
-    if isinstance(connection, Cluster) and not isinstance(client, FromKafka):
-        return re.sub(_START, rf"\1cluster `{connection.name}`: client", message)
-    text = re.sub(_START, r"\1kafka.client", message)
-    return _OPTION.sub(r"kafka.client.\1", text)
-
-
-def _property(option: str) -> str:
-    return _PROPERTY.get(option, option.replace("_", "."))
-
-
 def of_kafka(client: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `kafka.client` for another connection, which keep their names in messages."""
     return client if isinstance(client, FromProperties) else FromKafka(client)
+
+
+def option_error(connection: Connection, option: str, problem: str) -> ConfigError:
+    """The error about an option, or about the options as a whole where it is empty."""
+    client = connection.client
+    if isinstance(client, FromProperties):
+        name = _PROPERTY.get(option, option.replace("_", "."))
+        return ConfigError(f"--command-config: {sentence(problem, name)}")
+    owner = "kafka."
+    if isinstance(connection, Cluster) and not isinstance(client, FromKafka):
+        owner = f"cluster `{connection.name}`: "
+    name = f"{owner}client.{option}".removesuffix(".")
+    return ConfigError(f"configuration: {sentence(problem, name)}")
+
+
+def read_option(connection: Connection, option: str, read: Callable[[str], T], path: str) -> T:
+    """What the file of an option holds. Raises ConfigError."""
+    try:
+        return read(path)
+    except OSError as error:
+        raise option_error(connection, option, f"cannot read the file: {error.strerror}") from None

@@ -10,6 +10,7 @@ from kafka import errors as kafka_errors
 
 from tidemark.core.errors import ClusterError
 from tidemark.kafka.client import close_producer, make_producer, reason_of
+from tidemark.kafka.topics import absence
 from tidemark.settings import Connection
 
 SEND_SECONDS: Final = 15.0
@@ -33,10 +34,7 @@ def send_to_topic(
     try:
         partitions = producer.partitions_for(topic)
         if not partitions:
-            raise ClusterError(
-                f"topic {topic} does not exist. Start `tidemark collect` once to create it, "
-                "or check topics.prefix."
-            )
+            raise ClusterError(absence(connection, topic))
         sent = [
             producer.send(topic, key=key, value=value, partition=partition)
             for partition, key, value in records(len(partitions))

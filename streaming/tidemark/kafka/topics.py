@@ -20,6 +20,8 @@ _NOT_THERE: Final = (
     kafka_errors.LeaderNotAvailableError.errno,
 )
 DAY_MS: Final = 24 * 3_600_000
+# How the number of partitions of the event topic is changed.
+PROCEDURE: Final = 'docs/operations.md, "Change the number of groups"'
 
 # name -> (partitions, configuration)
 Specifications = dict[str, tuple[int, dict[str, str]]]
@@ -75,12 +77,7 @@ def ensure_topics(
         for name, (partitions, _) in wanted.items():
             exist = states[name].partitions
             if exist not in (None, partitions) and name != topics.partition_views:
-                raise TopicMismatchError(
-                    f"topic {name} has {exist} partitions, but the configuration says "
-                    f"{partitions}. Set topics.partitions to {exist}, or give the event topic a "
-                    "new topics.event_topic_suffix and the stream a new checkpoint by `tidemark "
-                    "stream --from-checkpoint`."
-                )
+                raise TopicMismatchError(_mismatch(name, exist, partitions, topics))
             if states[name].denied and name in needed:
                 raise ClusterError(denial(name))
         missing = {
@@ -94,6 +91,19 @@ def ensure_topics(
         raise ClusterError(f"cannot prepare Tidemark's topics: {explain(error)}.") from None
     finally:
         admin.close()
+
+
+def _mismatch(name: str, exist: int, wanted: int, topics: Topics) -> str:
+    if name != topics.replica_state:
+        return (
+            f"topic {name} has {exist} partitions; its order needs exactly {wanted}. Delete it, "
+            "which loses its records: the next start creates it."
+        )
+    return (
+        f"topic {name} has {exist} partitions, but the configuration says {wanted}. Set "
+        f"topics.partitions to {exist} if the topic was created with that. If partitions were "
+        f"added to it, or for another number, follow {PROCEDURE}."
+    )
 
 
 class TopicState(NamedTuple):

@@ -56,9 +56,10 @@ class DecodedGroup:
         """The view of a known partition at `now`."""
         partition = self._decode(key)
         assert partition is not None, key
-        scope = partition.scope
+        scope, judge = partition.scope, self._judge
         cluster = self.state.clusters.get(scope.kafka_cluster, ClusterState())
-        return partition_view(partition.state, cluster, scope, self._judge.rules(scope.topic), now)
+        rules, lag_ms = judge.rules(scope.topic), judge.lag_threshold_ms(scope.topic)
+        return partition_view(partition.state, cluster, scope, rules, lag_ms, now)
 
     def cluster_views(self, name: str) -> list[View]:
         """The views of a cluster and its brokers at its newest pass; none before the first."""

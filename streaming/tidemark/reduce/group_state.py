@@ -37,9 +37,9 @@ def encode_group(state: GroupState) -> bytes:
 
 
 def decode_group(blob: bytes | None) -> GroupState:
-    """The inverse of `encode_group`; None is an empty group. Older versions are upcast here.
+    """The inverse of `encode_group`; None is an empty group.
 
-    Raises TidemarkError for the state of a newer release, StateError for what is no state.
+    Raises TidemarkError for the state of another release, StateError for what is no state.
     """
     if blob is None:
         return GroupState()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from tidemark.core import activity
 from tidemark.core.activity import Activity
 from tidemark.core.cluster import ClusterState
@@ -19,13 +21,12 @@ from tidemark.reduce.life_cycle import Found, Judgement, LifeCycle, Rules, Scope
 EMPTY = PartitionState()
 
 
-class DecodedPartition:
+class DecodedPartition(Struct, gc=False):
     """One decoded partition: its key, its state and the flags of that state."""
 
-    __slots__ = ("flags", "key", "state")
-
-    def __init__(self, key: str, state: PartitionState, flags: Activity) -> None:
-        self.key, self.state, self.flags = key, state, flags
+    key: str
+    state: PartitionState
+    flags: Activity
 
     @property
     def scope(self) -> Scope:
@@ -47,6 +48,10 @@ class Judge:
         self._woken: dict[Activity, tuple[list[Detector], list[Detector]]] = {}
         # A topic's override may lower it.
         self._waits_ms = min(map(self._waits_of, self._detection.all_thresholds()))
+
+    def lag_threshold_ms(self, topic: str | None) -> float:
+        """How far behind is late."""
+        return self._of_topic(topic)[0].lag_ms
 
     def rules(self, topic: str | None) -> Rules:
         """The life cycle's part of the thresholds of a topic; None: brokers and clusters."""

@@ -8,8 +8,7 @@ from zlib import crc32
 
 import msgspec
 
-from tidemark.assess.candidates import LAG_LIMIT_MS
-from tidemark.assess.isr_removal import expect_removal, lag_limit_ms
+from tidemark.assess.isr_removal import expect_removal, replica_lag_time_max_ms
 from tidemark.core.broker_seen import BrokerSeen
 from tidemark.core.cluster import ClusterState
 from tidemark.core.leader_epochs import highest_committed
@@ -36,7 +35,12 @@ LAG_BANDS_MS: Final = (1_000, 10_000, 60_000)
 
 
 def partition_view(
-    state: PartitionState, cluster: ClusterState, scope: Scope, rules: Rules, now: float
+    state: PartitionState,
+    cluster: ClusterState,
+    scope: Scope,
+    rules: Rules,
+    lag_threshold_ms: float,
+    now: float,
 ) -> View:
     """The view of a partition. Unknown fields are absent."""
     in_sync = state.in_sync_replicas
@@ -44,9 +48,11 @@ def partition_view(
     leader, high_watermark = state.replica(state.leader), state.high_watermark
     if high_watermark is None:
         high_watermark = highest_committed(state.committed)
-    limit_ms = lag_limit_ms(cluster, state.leader, now)
-    replicas = [_replica_view(state, replica, now, limit_ms) for replica in state.replicas]
-    is_lagging = any(r.in_sync and (r.lag_ms or 0.0) > LAG_LIMIT_MS for r in replicas)
+    limit_ms = replica_lag_time_max_ms(cluster, state.leader, now)
+    replicas = [
+        _replica_view(state, replica, now, limit_ms, lag_threshold_ms) for replica in state.replicas
+    ]
+    is_lagging = any(r.in_sync and (r.lag_ms or 0.0) > lag_threshold_ms for r in replicas)
     return View(
         scope="partition",
         kafka_cluster=scope.kafka_cluster,
@@ -86,7 +92,11 @@ def partition_view(
 
 
 def _replica_view(
-    state: PartitionState, replica: ReplicaState, now: float, limit_ms: float | None
+    state: PartitionState,
+    replica: ReplicaState,
+    now: float,
+    limit_ms: float | None,
+    lag_threshold_ms: float,
 ) -> ReplicaView:
     view = ReplicaView(
         broker=replica.broker,
@@ -114,7 +124,7 @@ def _replica_view(
         lags = view.lag_records > 0
         view.lag_ms = age_ms(state.offset_history, log_end, now) if lags else 0.0
     if replica.broker != state.leader:
-        _add_follower(view, state, replica, now, limit_ms)
+        _add_follower(view, state, replica, now, limit_ms, lag_threshold_ms)
     return view
 
 
@@ -124,15 +134,16 @@ def _add_follower(
     replica: ReplicaState,
     now: float,
     limit_ms: float | None,
+    lag_threshold_ms: float,
 ) -> None:
     """How far its high watermark is behind, and when it leaves the in-sync set."""
     committed, known = state.high_watermark, replica.high_watermark
     if committed is not None and known is not None and known < committed and not replica.error:
         view.high_watermark_lag_ms = age_ms(state.offset_history, known, now)
-    if view.in_sync and (view.lag_ms or 0.0) > LAG_LIMIT_MS:
+    if view.in_sync and (view.lag_ms or 0.0) > lag_threshold_ms:
         alert = tracked(state.alerts, FOLLOWER_LAG, replica.broker)
         since = None if alert is None else alert.since
-        removal = expect_removal(state, replica, limit_ms, since, now)
+        removal = expect_removal(state, replica, limit_ms, since, lag_threshold_ms, now)
         if removal is not None:
             view.isr_removal_earliest_ms, view.isr_removal_latest_ms = removal
 

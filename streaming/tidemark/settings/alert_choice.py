@@ -12,32 +12,17 @@ from typing import Final
 
 from tidemark.core.identity import alert_name
 from tidemark.core.own_alerts import STALLED, TEST, WATCHDOG
+from tidemark.core.records import Severity
+from tidemark.detect import DETECTORS
 from tidemark.settings.schema import Notify, Route, Settings
 
-# Severities -> the detectors whose alerts have them, as docs/alerts.md explains them.
-_BY_SEVERITY: Final = {
-    "critical": "COMMITTED_DATA_LOSS UNDER_MIN_ISR QUORUM_UNHEALTHY",
-    "critical warning": "UNCLEAN_ELECTION DIVERGENCE",
-    "critical info": "OFFLINE",
-    "warning": "LOSS_RISK ZOMBIE_LEADER LINEAGE_ANOMALY FOLLOWER_UNREACHABLE LSO_STUCK "
-    "REASSIGNMENT_STUCK ISR_CHURN BROKER_DOWN LOG_DIR_OFFLINE COLLECTOR_CONFLICT",
-    "warning info": "ELR_ELECTION LEADER_ALONE FOLLOWER_LAG HW_STALLED HW_REGRESSION "
-    "UNDER_REPLICATED AT_MIN_ISR COLLECTOR_GAP",
-    "info": "LOG_TRUNCATION EPOCH_BUMP_STORM ISR_CHANGE STALE_BROKER_VIEW CHECKPOINT_STALE "
-    "PREFERRED_LEADER_IMBALANCE PURGATORY_GROWING",
-}
-OF_DETECTORS: Final[Mapping[str, frozenset[str]]] = {
-    detector: frozenset(severities.split())
-    for severities, detectors in _BY_SEVERITY.items()
-    for detector in detectors.split()
-}
-_DETECTORS: Final = {alert_name(detector): detector for detector in OF_DETECTORS}
+_DETECTORS: Final = {alert_name(detector): detector for detector in DETECTORS}
 # Alert -> its severities.
-SEVERITIES: Final = {
-    **{alert: OF_DETECTORS[detector] for alert, detector in _DETECTORS.items()},
-    STALLED: frozenset({"warning"}),
-    WATCHDOG: frozenset({"info"}),
-    TEST: frozenset({"info"}),
+SEVERITIES: Final[Mapping[str, tuple[Severity, ...]]] = {
+    **{alert: DETECTORS[detector].severities for alert, detector in _DETECTORS.items()},
+    STALLED: ("warning",),
+    WATCHDOG: ("info",),
+    TEST: ("info",),
 }
 
 
@@ -60,21 +45,22 @@ def choice_mistakes(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def choice_warnings(settings: Settings) -> Iterator[str]:
     """One line for each expression of a receiver or a window that matches nothing here."""
-    names = [cluster.name for cluster in settings.clusters]
-    routes = list(routes_of(settings.notify))
-    for path, route in routes:
+    of_clusters = {
+        f"notify.maintenance[{number}].clusters": window.clusters
+        for number, window in enumerate(settings.notify.maintenance)
+    }
+    for path, route in routes_of(settings.notify):
+        of_clusters[f"{path}.clusters"] = route.clusters
         for number, expression in enumerate(route.alerts):
             problem = _nothing([expression], route, settings)
             if problem is not None:
                 yield f"{path}.alerts[{number}] adds nothing: {problem}"
-    windows = settings.notify.maintenance
-    of_clusters = {path: route.clusters for path, route in routes}
-    of_clusters |= {f"notify.maintenance[{n}]": each.clusters for n, each in enumerate(windows)}
+    names = [cluster.name for cluster in settings.clusters]
     for path, expressions in of_clusters.items():
         for number, expression in enumerate(expressions):
             if names and not any(re.fullmatch(expression, name) for name in names):
                 yield (
-                    f"{path}.clusters[{number}] matches no cluster of this configuration "
+                    f"{path}[{number}] matches no cluster of this configuration "
                     f"({', '.join(names)}); this is right where others are watched elsewhere"
                 )
 
@@ -90,7 +76,7 @@ def _nothing(expressions: Sequence[str], route: Route, settings: Settings) -> st
     if not enabled:
         detectors = ", ".join(sorted(_DETECTORS[name] for name in chosen)[:5])
         return f"its alerts are those of detectors in detect.disabled ({detectors}); enable one"
-    found = frozenset[str]().union(*(SEVERITIES[name] for name in enabled))
+    found = {severity for name in enabled for severity in SEVERITIES[name]}
     if found.isdisjoint(route.severities):
         return (
             f"{', '.join(enabled[:5])} is never {' or '.join(route.severities)}; add "

@@ -1,18 +1,20 @@
 """msgspec's errors as an option, a problem and its cure, without the value.
 
-A value may be a secret, and a key contains one where the space after a colon is missing. So a key
-is shown up to a colon, and only near an option's name.
+A value may be a secret, and a key contains one where the colon or the space after it is missing.
+So a key is shown only near an option's name, without what follows.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
 
 import msgspec
 from msgspec import Struct, inspect
+
+from tidemark.settings.environment import variables
 
 _MESSAGE: Final = re.compile(r"(.*?)(?: - at (`key` in )?`\$(.*)`)?", re.DOTALL)
 _STEP: Final = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
@@ -22,7 +24,7 @@ _CURES: Final = (
     (r"Expected `array[^`]*`, got", "write a list: [a, b]"),
     (r"Expected `array[^`]*` of length >= 1", "write an entry, or leave it out for the default"),
     (r"Expected `object[^`]*`, got", "write a mapping, one `key: value` a line"),
-    (r"Expected `bool`", "write true or false"),
+    (r"Expected `bool", "write true or false"),
     (r"Expected `(int|float)[^`]*`, got", "write a number without a unit"),
 )
 
@@ -48,18 +50,21 @@ def explain(error: msgspec.ValidationError, kind: type[Struct]) -> tuple[str, st
 
 
 def near_word(word: str, known: Collection[str]) -> str:
-    """`; did you mean …?`, or nothing where no known word is near."""
-    close = get_close_matches(word, list(known), n=1)
-    return f"; did you mean `{close[0]}`?" if close else ""
+    """`; did you mean …?`, in any case of letters; nothing where no known word is near."""
+    names = {each.lower(): each for each in known}
+    close = get_close_matches(word.lower(), names, n=1)
+    return f"; did you mean `{names[close[0]]}`?" if close else ""
 
 
-def near_key(key: str, known: Collection[str]) -> str | None:
-    """The key and its cure, where it is nearly a known one; None: it may be anything."""
-    name = re.split("[:=]", key, maxsplit=1)[0]
+def near_key(key: str, known: Collection[str]) -> str:
+    """The key and its cure, where it is nearly a known one; else nothing: it may be anything."""
+    name = re.split(r"[^\w.-]", key, maxsplit=1)[0]
     if name != key and name in known:
-        return f"`{name}`; write a space after the colon"
-    near = near_word(name, known)
-    return f"`{name}`{near}" if near else None
+        return f" `{name}`; write a colon and a space after it"
+    close = get_close_matches(name, list(known), n=1)
+    # The end of a longer one may be a value.
+    shown = f" `{name}`" if close and len(name) <= len(close[0]) + 2 else ""
+    return shown + near_word(name, known)
 
 
 def sentence(problem: str, option: str = "") -> str:
@@ -70,22 +75,14 @@ def sentence(problem: str, option: str = "") -> str:
 
 def _unknown_field(key: str, kind: type[Struct], section: inspect.Type) -> str:
     """Near an option of the section; else that of the same name elsewhere, else all of them."""
-    fields = (
-        [each.name for each in section.fields] if isinstance(section, inspect.StructType) else []
-    )
+    assert isinstance(section, inspect.StructType)
+    fields = [each.name for each in section.fields]
     if near := near_key(key, fields):
-        return f"unknown field {near}"
-    same = [path for path in _options(kind) if path.endswith(f".{key}")]
+        return f"unknown field{near}"
+    same = [".".join(path) for _, path, _ in variables(kind) if path[1:] and path[-1] == key]
     if len(same) == 1:
         return f"unknown field `{key}`; did you mean `{same[0]}`?"
     return f"unknown field; there are {', '.join(fields)}"
-
-
-def _options(kind: type[Struct], prefix: str = "") -> Iterator[str]:
-    for option in msgspec.structs.fields(kind):
-        yield f"{prefix}{option.name}"
-        if isinstance(option.type, type) and issubclass(option.type, Struct):
-            yield from _options(option.type, f"{prefix}{option.name}.")
 
 
 def _locate(kind: type[Struct], path: str) -> tuple[str, inspect.Type]:

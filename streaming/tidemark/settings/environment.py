@@ -30,8 +30,13 @@ _SERVICE_LINK: Final = re.compile(
     r"|.*_PORT=(tcp|udp|sctp)://.*",
     re.DOTALL,
 )
-_CLIENT: Final = "TIDEMARK_KAFKA_CLIENT"
-_SERVERS: Final = "TIDEMARK_KAFKA_BOOTSTRAP_SERVERS"
+# Beginnings of variables for one entry of an option, and options of which a connection depends.
+_MAPPINGS: Final = {
+    "TIDEMARK_KAFKA_CLIENT_": "kafka.client",
+    "TIDEMARK_STREAM_SPARK_": "stream.spark",
+    "TIDEMARK_CLUSTERS_": "clusters",
+}
+_CONNECTIONS: Final = ("TIDEMARK_KAFKA_CLIENT", "TIDEMARK_KAFKA_BOOTSTRAP_SERVERS")
 
 
 def variables(
@@ -69,20 +74,15 @@ def _unknown(environ: Mapping[str, str]) -> list[str]:
 
 def _cure(name: str) -> str | None:
     """What to write instead; None for a variable that may be ignored."""
-    if name.startswith("TIDEMARK_STREAM_SPARK_"):
-        key = name.removeprefix("TIDEMARK_STREAM_SPARK_").lower().replace("_", ".")
-        return _entry(key, "stream.spark", "TIDEMARK_STREAM_SPARK")
-    if not name.startswith(f"{_CLIENT}_"):
-        for near in get_close_matches(name, (_CLIENT, _SERVERS), n=1, cutoff=0.85):
-            return f"did you mean {near}? Rename or unset it"
-        if not any(map(_is_sensitive, name.split("_"))):
-            return None
-        if name.startswith("TIDEMARK_CLUSTER"):
-            return "write the clusters in the file of --config, or in TIDEMARK_CLUSTERS as YAML"
-        if "BOOTSTRAP" in name:
-            return f"did you mean {_SERVERS}? Rename or unset it"
-    key = re.sub(r"^TIDEMARK_(KAFKA_)?(CLIENT_)?", "", name).lower()
-    return _entry(key, "kafka.client", _CLIENT)
+    for start, option in _MAPPINGS.items():
+        if name.startswith(start):
+            key = name.removeprefix(start).lower().replace("_", "." if "spark" in option else "_")
+            return f"write `{key}` in {option} of the file of --config, or in {start[:-1]} as YAML"
+    for near in get_close_matches(name, _CONNECTIONS, n=1, cutoff=0.85):
+        return f"did you mean {near}? Rename or unset it"
+    if any(map(_is_sensitive, name.split("_"))):
+        return _cure(re.sub("^TIDEMARK_(KAFKA_)?(CLIENT_)?", "TIDEMARK_KAFKA_CLIENT_", name))
+    return None
 
 
 def _is_sensitive(word: str) -> bool:
@@ -90,7 +90,3 @@ def _is_sensitive(word: str) -> bool:
     return any(part in word for part in _SENSITIVE) or bool(
         get_close_matches(word, _SENSITIVE, n=1, cutoff=0.8)
     )
-
-
-def _entry(key: str, option: str, variable: str) -> str:
-    return f"write `{key}` in {option} of the file of --config, or {variable}='{{{key}: …}}'"

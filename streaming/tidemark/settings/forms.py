@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from ipaddress import IPv6Address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -32,29 +31,24 @@ _ALL: Final = (".*", ".+", "^.*", "^.*$", ".*$", "^.+$", "(.*)", "(.+)", ".*.*")
 
 def parse_address(text: str, option: str = "the address") -> tuple[str, int]:
     """("::1", 9092) of "[::1]:9092". Raises ConfigError, about the option, for another text."""
-    match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]]+)):(\d{1,5})", text)
-    if match is None or not text.isascii() or int(match[3]) > 65535 or not _is_host(match):
+    if address_problem(text) is not None:
         raise ConfigError(f"{option}: {NO_ADDRESS}.")
-    return match[1] or match[2], int(match[3])
-
-
-def _is_host(match: re.Match[str]) -> bool:
-    """Python fails to look up a name with an empty or a long part, in words of its own."""
-    if match[1]:
-        try:
-            return IPv6Address(match[1]) is not None
-        except ValueError:
-            return False
-    return all(0 < len(part) < 64 for part in match[2].removesuffix(".").split("."))
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
 
 
 def address_problem(text: str) -> str | None:
     """Of an address to listen on; port 0 is any."""
     try:
-        parse_address(text)
-    except ConfigError:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname or "", parts.port
+        # As Python does to look it up: no label may be empty or long.
+        host.encode("idna")
+    except ValueError:
         return NO_ADDRESS
-    return None
+    whole = (f"{host}:{port}", f"[{host}]:{port}")
+    is_plain = text.isascii() and re.search(r"[\s@]", text) is None
+    return None if host and is_plain and text.lower() in whole else NO_ADDRESS
 
 
 def server_problem(text: str) -> str | None:
@@ -127,4 +121,4 @@ def detector_problem(text: str) -> str | None:
     if text in DETECTORS:
         return None
     known = sorted(DETECTORS)
-    return f"no such detector; there are {', '.join(known)}{near_word(text.upper(), known)}"
+    return f"no such detector; there are {', '.join(known)}{near_word(text, known)}"

@@ -90,20 +90,12 @@ class Topics(Struct, kw_only=True, forbid_unknown_fields=True):
 
     prefix: Name = "tidemark"
     partitions: Annotated[int, Meta(ge=1, le=1024)] = 16
-    # Another number of partitions needs another event topic.
-    event_topic_suffix: Annotated[
-        str,
-        Meta(
-            pattern=r"^[A-Za-z0-9._-]{0,50}\Z",
-            description="at most 50 letters, digits, `.`, `_` and `-`",
-        ),
-    ] = ""
     replication_factor: Annotated[int, Meta(ge=1, le=32)] = 3
     min_in_sync_replicas: Annotated[int, Meta(ge=1, le=32)] = 2
 
     @property
     def replica_state(self) -> str:
-        return f"{self.prefix}.replica-state{self.event_topic_suffix}"
+        return f"{self.prefix}.replica-state"
 
     @property
     def partition_views(self) -> str:
@@ -139,8 +131,6 @@ class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
     # A folder for events that wait while the event topic is away, and its bound. Null: in memory.
     spool_directory: str | None = None
     spool_bytes: Annotated[int, Meta(ge=MIN_SPOOL_BYTES, le=MAX_INT)] = 256 * 1024 * 1024
-    # The form of the events: 2 takes a third of the bytes, once every reader understands it.
-    event_version: Literal[1, 2] = 1
     # Between two readings of the checkpoint files, with --log-dirs.
     checkpoint_seconds: PositiveFloat = 5.0
     # The time between two reads of a JMX endpoint, and for a whole answer.

@@ -4,49 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, Literal, get_args
 
 from tidemark.settings.conversion import near_word
 from tidemark.settings.java_options import near_security_option
 from tidemark.settings.schema import Settings
 
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS: Final = (
-    *("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-    *("OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"),
-)
+Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+Mechanism = Literal[
+    "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"
+]
+PROTOCOLS: Final = get_args(Protocol)
 # What the stream sets itself, whatever the entry says -> what sets it.
 FIXED: Final = {
     "spark.sql.shuffle.partitions": "it follows from topics.partitions and stream.master",
     "spark.sql.streaming.stateStore.providerClass": "set stream.store_provider",
 }
-# All names that Spark 4.0 has under these prefixes.
-_BY_PREFIX: Final = {
-    "spark.driver": "appUIAddress bindAddress blockManager.port cores defaultExtraClassPath "
-    "defaultJavaOptions extraClassPath extraJavaOptions extraLibraryPath host libraryPath "
-    "log.allowErasureCoding log.dfsDir log.layout log.localDir log.persistToDfs.enabled "
-    "maxResultSize memory memoryOverhead memoryOverheadFactor minMemoryOverhead port python "
-    "resourcesFile supervise timeout userClassPathFirst",
-    "spark.executor": "allowSparkContext cores decommission.forceKillTimeout "
-    "decommission.killInterval decommission.signal defaultExtraClassPath defaultJavaOptions "
-    "extraClassPath extraJavaOptions extraLibraryPath failuresValidityInterval "
-    "heartbeat.dropZeroAccumulatorUpdates heartbeat.maxFailures heartbeatInterval id instances "
-    "killOnFatalError.depth logs.rolling.enableCompression logs.rolling.maxRetainedFiles "
-    "logs.rolling.maxSize logs.rolling.size.maxBytes logs.rolling.strategy "
-    "logs.rolling.time.interval maxNumFailures memory memoryOverhead memoryOverheadFactor "
-    "metrics.fileSystemSchemes metrics.pollingInterval minMemoryOverhead plugins port "
-    "processTreeMetrics.enabled pyspark.memory python.worker.log.details syncLogLevel.enabled "
-    "uri userClassPathFirst",
-}
-PROCESS_OPTIONS: Final = frozenset(
-    f"{prefix}.{name}" for prefix, names in _BY_PREFIX.items() for name in names.split()
-)
+# Those of Spark's processes that people set. Others have longer names, or far ones.
+COMMON: Final = frozenset(
+    f"spark.{process}.{name}"
+    for process in ("driver", "executor")
+    for name in ("cores", "extraClassPath", "extraJavaOptions", "memory", "memoryOverhead")
+) | {"spark.driver.maxResultSize", "spark.executor.instances", "spark.executor.pyspark.memory"}
 
 
 def spark_mistakes(settings: Settings) -> Iterator[tuple[str, str]]:
     """(option, problem) of each entry that nothing reads, or that weakens a connection."""
     entries = settings.stream.spark
-    problems = [*map(_name_problem, entries)]
+    problems = [*map(name_problem, entries)]
     # The Java client takes protocols in lower case too.
     protocol = entries.get("kafka.security.protocol", "").upper()
     if "kafka.security.protocol" in entries:
@@ -54,11 +39,11 @@ def spark_mistakes(settings: Settings) -> Iterator[tuple[str, str]]:
         problems.append(_weakness(protocol, settings.kafka.client.get("security_protocol")))
     if "kafka.sasl.mechanism" in entries:
         name = "kafka.sasl.mechanism"
-        problems.append(_word_problem(name, entries[name], MECHANISMS))
+        problems.append(_word_problem(name, entries[name], get_args(Mechanism)))
     yield from (("stream.spark", problem) for problem in problems if problem is not None)
 
 
-def _name_problem(name: str) -> str | None:
+def name_problem(name: str) -> str | None:
     """Other names of Spark's prefixes are those of plug-ins and newer versions."""
     if name in FIXED:
         return f"`{name}` has no effect; remove it: {FIXED[name]}"
@@ -68,18 +53,19 @@ def _name_problem(name: str) -> str | None:
     if not name.startswith("spark."):
         return (
             "an entry begins neither with `spark.` nor with `kafka.`, so that nothing would read "
-            f"it; write the whole name{near_word(f'spark.{name}', PROCESS_OPTIONS)}"
+            f"it; write the whole name{near_word(f'spark.{name}', COMMON)}"
         )
-    if name in PROCESS_OPTIONS or ".resource." in name:
+    as_long = [each for each in COMMON if abs(len(each) - len(name)) < 2]
+    close = get_close_matches(name, as_long, n=1, cutoff=0.9)
+    if name in COMMON or not close:
         return None
-    close = get_close_matches(name, PROCESS_OPTIONS, n=1, cutoff=0.9)
-    return f"Spark has no option `{name}`; did you mean `{close[0]}`?" if close else None
+    return f"Spark has no option `{name}`; did you mean `{close[0]}`?"
 
 
 def _word_problem(name: str, value: str, choices: Collection[str]) -> str | None:
     if value in choices:
         return None
-    return f"`{name}` must be one of {', '.join(choices)}{near_word(value.upper(), choices)}"
+    return f"`{name}` must be one of {', '.join(choices)}{near_word(value, choices)}"
 
 
 def _weakness(protocol: str, configured: object) -> str | None:

@@ -11,6 +11,7 @@ from yaml.composer import ComposerError
 from yaml.constructor import ConstructorError
 
 from tidemark.core.errors import ConfigError
+from tidemark.settings.files import read_bounded
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 # Of the document with its aliases expanded: a few lines of aliases can stand for billions.
@@ -41,18 +42,12 @@ class _Loader(yaml.SafeLoader):
 def read_document(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file, {} for an empty file. Raises ConfigError with file and reason."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        document = parse_yaml(read_bounded(path, MAX_BYTES), str(path))
     except OSError as error:
         raise ConfigError(
             f"cannot read the configuration {path}: {error.strerror}. "
             "Give an existing file with --config."
         ) from None
-    if len(data) > MAX_BYTES:
-        raise ConfigError(
-            f"{path} is longer than {MAX_BYTES >> 20} MiB. Give a configuration file with --config."
-        )
-    document = parse_yaml(data, str(path))
     if not isinstance(document, dict | None):
         raise ConfigError(
             f"{path}: the top level must be a mapping, found {type(document).__name__}. "

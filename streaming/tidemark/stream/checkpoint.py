@@ -10,18 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType, structs
+import structlog
+from msgspec import Struct
 
 from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.kafka.topics import PROCEDURE
 from tidemark.settings import Settings
-from tidemark.stream.session import local_folder
+from tidemark.stream.spark_internals import hadoop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FILE: Final = "tidemark.json"
-# Of this file. A newer program reads older versions, an older program refuses newer ones.
-VERSION: Final = 1
+# Of this file and of the states beside it. A checkpoint of another version is refused.
+VERSION: Final = 2
+NEW_CHECKPOINT: Final = (
+    "give a new stream.checkpoint: the state is then built again from the events that the topic "
+    "still holds."
+)
+
+log = structlog.get_logger()
 
 
 class FixedSettings(Struct, kw_only=True):
@@ -30,18 +41,13 @@ class FixedSettings(Struct, kw_only=True):
     v: int = VERSION
     topic: str
     partitions: int
-    # The groups, as 0.1.0 wrote and compares it. Spark keeps its own number of shuffle partitions.
-    shuffle_partitions: int
     store_provider: str
-    # The checkpoint that took over its state.
-    replaced_by: str | UnsetType = UNSET
 
 
 # Field -> the setting that decides it.
 SETTING_OF: Final = {
-    "topic": "topics.prefix, topics.event_topic_suffix",
+    "topic": "topics.prefix",
     "partitions": "topics.partitions",
-    "shuffle_partitions": "topics.partitions",
     "store_provider": "stream.store_provider",
 }
 
@@ -52,33 +58,24 @@ def fixed_settings(settings: Settings) -> FixedSettings:
     return FixedSettings(
         topic=topics.replica_state,
         partitions=topics.partitions,
-        shuffle_partitions=topics.partitions,
         store_provider=settings.stream.store_provider,
     )
 
 
 def check_fixed_settings(found: FixedSettings, wanted: FixedSettings, checkpoint: str) -> None:
     """Raises ConfigError with the setting, both values and the two ways out if they disagree."""
-    if found.v > VERSION:
+    if found.v != VERSION:
         raise ConfigError(
-            f"the checkpoint {checkpoint} was written by a newer Tidemark. "
-            "Upgrade this one, or give another stream.checkpoint."
-        )
-    if found.replaced_by is not UNSET:
-        raise ConfigError(
-            f"the state of the checkpoint {checkpoint} was taken over by {found.replaced_by}. Set "
-            "stream.checkpoint to that; to go back, take its state over into a new folder by "
-            "`tidemark stream --from-checkpoint`."
+            f"the checkpoint {checkpoint} has version {found.v}, and this Tidemark reads "
+            f"{VERSION}. Start the Tidemark that wrote it, or {NEW_CHECKPOINT}"
         )
     for field, setting in SETTING_OF.items():
         before, now = getattr(found, field), getattr(wanted, field)
         if before != now:
+            way_out = f"follow {PROCEDURE}." if field == "partitions" else NEW_CHECKPOINT
             raise ConfigError(
                 f"the checkpoint {checkpoint} was started with {field} = {before}, "
-                f"the configuration ({setting}) now gives {now}. Set it back, "
-                "or give a new stream.checkpoint: its state is taken over by `tidemark stream "
-                f"--from-checkpoint {checkpoint}`, or else built again from the events that the "
-                "topic still holds."
+                f"the configuration ({setting}) now gives {now}. Set it back, or {way_out}"
             )
 
 
@@ -122,10 +119,6 @@ class CheckpointFolder:
             path = self._path(self._path(self._folder, "offsets"), str(batch))
             return _read(self._jvm, self._files, path).splitlines()[-1]
 
-    def replace(self, fixed: FixedSettings, by: str) -> None:
-        """Notes that another checkpoint took over the state: no query starts here again."""
-        self.write(structs.replace(fixed, replaced_by=by))
-
     def _newest(self, name: str) -> int:
         with _errors("read", self.checkpoint):
             folder = self._path(self._folder, name)
@@ -136,6 +129,24 @@ class CheckpointFolder:
 
     def _path(self, *parts: Any) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(*parts)
+
+
+def open_checkpoint(spark: SparkSession, settings: Settings) -> CheckpointFolder | None:
+    """The folder of stream.checkpoint, which agrees with the settings.
+
+    None, with a warning, where PySpark gives no way to it. Raises ConfigError or TidemarkError.
+    """
+    found = hadoop(spark)
+    if found is None:
+        log.warning(
+            "the checkpoint is not checked: this PySpark gives no way to Hadoop's file systems",
+            missing="whether the configuration agrees with it, and which records ended a batch",
+            cure="install the version of PySpark that Tidemark names",
+        )
+        return None
+    folder = CheckpointFolder(*found, settings.stream.checkpoint)
+    fix_settings(folder, fixed_settings(settings))
+    return folder
 
 
 def fix_settings(folder: CheckpointFolder, wanted: FixedSettings) -> None:
@@ -155,20 +166,6 @@ def fix_settings(folder: CheckpointFolder, wanted: FixedSettings) -> None:
             "that the topic still holds."
         )
     folder.write(wanted)
-
-
-def may_hold_rocksdb(checkpoint: str) -> bool:
-    """Whether its state may be RocksDB's, before there is a JVM; True where that is unknown."""
-    folder = local_folder(checkpoint)
-    if folder is None:
-        return True
-    try:
-        data = (folder / FILE).read_text(encoding="utf-8", errors="replace")
-        found = decode_fixed_settings(data, checkpoint)
-    except (OSError, ConfigError):
-        # It is refused later, with the reason.
-        return False
-    return found.store_provider == "rocksdb"
 
 
 def _read(jvm: Any, files: Any, path: Any) -> str:

@@ -8,26 +8,21 @@ import sys
 from functools import partial
 from operator import call
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
+from tidemark.command_line.options import config_option, load_long_running, log_options
 from tidemark.core.errors import TidemarkError
 from tidemark.core.extras import missing_package
 from tidemark.kafka.attempts import Attempts
-from tidemark.kafka.command_options import config_option, load_long_running, log_options
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
-from tidemark.stream import prepare as preparation
 from tidemark.stream.failures import spark_errors
-from tidemark.stream.health import (
-    ATTEMPT_SECONDS,
-    START_SECONDS,
-    TAKE_OVER_SECONDS,
-    StreamHealth,
-)
+from tidemark.stream.health import ATTEMPT_SECONDS, START_SECONDS, StreamHealth
 from tidemark.stream.query import watch
-from tidemark.stream.session import start_session
+from tidemark.stream.session import prepare_java, start_session
+from tidemark.stream.spark_internals import read_progress
 from tidemark.stream.start import import_packages, start_worker
 from tidemark.stream.start_checks import check_start
 from tidemark.stream.step_over import step_over
@@ -44,32 +39,20 @@ RUN: Final = "to go on from the checkpoint"
     help="Where the query keeps its progress and state (stream.checkpoint), on any Hadoop file "
     "system.",
 )
-@click.option(
-    "--from-checkpoint",
-    metavar="CHECKPOINT",
-    help="First take over the state of another checkpoint into stream.checkpoint, a new folder. "
-    "topics.partitions and stream.store_provider may differ.",
-)
 @click.option("--once", is_flag=True, help="Process what the topic holds now, then end.")
 @click.option(
     "--prepare",
     is_flag=True,
-    help="Only fetch the connector's jars and archive Spark's classes, so that each later start of "
-    "a local run is shorter.",
+    help="Only fetch the jars of Spark's Kafka connector, where they are not there yet.",
 )
-def stream(
-    config: Path | None,
-    checkpoint: str | None,
-    from_checkpoint: str | None,
-    once: bool,
-    prepare: bool,
-) -> None:
+def stream(config: Path | None, checkpoint: str | None, once: bool, prepare: bool) -> None:
     """Fold events into views and alerts with Spark Structured Streaming."""
     settings = load_long_running(config, flags={"stream.checkpoint": checkpoint})
     if prepare:
-        click.echo(preparation.prepare(settings))
+        jars = prepare_java(settings)
+        click.echo(f"Spark's Kafka connector: {len(jars)} jars in {jars[0].parent}")
         return
-    run(settings, once, from_checkpoint)
+    run(settings, once)
 
 
 def main() -> None:
@@ -89,27 +72,20 @@ def main() -> None:
         sys.exit(1)
 
 
-def run(settings: Settings, once: bool = False, source: str | None = None) -> None:
+def run(settings: Settings, once: bool = False) -> None:
     """Runs the query until SIGTERM, SIGINT or, with `once`, its end.
 
-    With `source`, it first takes over the state of that checkpoint, unless an earlier start did.
     Raises TidemarkError when the query fails, ConfigError before anything is asked or started.
     """
-    check_start(settings, os.environ, source)
+    check_start(settings, os.environ)
     stop = Stop()
     # py4j logs a lost JVM with a traceback to the root logger, beside the error that it raises.
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     with stop.on_signals():
         import_packages()
-        from tidemark.stream.checkpoint import (
-            CheckpointFolder,
-            fix_settings,
-            fixed_settings,
-            may_hold_rocksdb,
-        )
-        from tidemark.stream.from_checkpoint import take_over
+        from tidemark.stream.checkpoint import open_checkpoint
         from tidemark.stream.job import start_query
-        from tidemark.stream.listener import Listener, StreamMetrics, read_progress_as_json
+        from tidemark.stream.listener import Listener, StreamMetrics, progress_event
 
         metrics, topics, runs = StreamMetrics(), Attempts("to use its topics"), Attempts(RUN)
         metrics.registry.describe_process("stream")
@@ -125,25 +101,16 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
         attempt(prepare)
         if stop.requested.is_set():
             return
-        reads_rocksdb = source is not None and may_hold_rocksdb(source)
         with health.step("the start of Spark", START_SECONDS):
-            spark = start_session(settings, os.environ, reads_rocksdb)
+            spark = start_session(settings, os.environ)
         # Again: PySpark has installed its own SIGINT handler.
         with ended(spark, stop), stop.on_signals(), spark_errors(options.checkpoint):
             if stop.requested.is_set():
                 return
             start_worker(spark)
-            context: Any = spark.sparkContext
-            # PySpark has no public way to Hadoop's file systems.
-            jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()  # noqa: SLF001
-            folder = CheckpointFolder(jvm, hadoop, options.checkpoint)
-            if source is not None:
-                source_folder = CheckpointFolder(jvm, hadoop, source)
-                with health.step("taking over the state", TAKE_OVER_SECONDS):
-                    take_over(spark, settings, source_folder, folder, stop.requested)
             with health.step("opening the checkpoint", START_SECONDS):
-                fix_settings(folder, fixed_settings(settings))
-                read_progress_as_json()
+                folder = open_checkpoint(spark, settings)
+                read_progress(progress_event)
                 spark.streams.addListener(Listener(metrics, health.moved))
             check = health.timed(
                 "the check of the last batch",

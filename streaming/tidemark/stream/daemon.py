@@ -10,10 +10,13 @@ PySpark on the executors.
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.machinery
+import runpy
 import sys
 import zipfile
 import zipimport
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -57,10 +60,11 @@ def preload() -> None:
     """Imports what every worker imports, and excludes those objects from garbage collection."""
     import pandas  # noqa: F401, ICN001
     import pyarrow  # noqa: F401, ICN001
-    import pyspark.worker  # noqa: F401
 
     import tidemark.stream.fold  # noqa: F401
 
+    with suppress(ImportError):
+        importlib.import_module("pyspark.worker")
     # Workers collect garbage after each task: without this they copy the pages they share.
     gc.collect()
     gc.freeze()
@@ -69,6 +73,5 @@ def preload() -> None:
 if __name__ == "__main__":
     remove_archives()
     preload()
-    from pyspark.daemon import manager
-
-    manager()  # type: ignore[no-untyped-call]
+    # What Spark itself starts where spark.python.daemon.module is not set.
+    runpy.run_module("pyspark.daemon", run_name="__main__", alter_sys=True)

@@ -10,6 +10,7 @@ from typing import Final
 from tidemark.core.errors import TidemarkError
 from tidemark.stream.java_errors import Cause, error_causes
 from tidemark.stream.session import first_line
+from tidemark.stream.spark_internals import CHECKPOINT_READERS, CHECKPOINT_WRITERS
 
 # Spark's files in a checkpoint.
 _FILE: Final = re.compile(
@@ -39,26 +40,6 @@ _NETWORK: Final = re.compile(
     r"(?:java\.base/)?(?:java\.net|javax\.net|sun\.security\.ssl|sun\.nio\.ch\.(?:Nio)?Socket\w+"
     r"|org\.apache\.kafka|org\.apache\.http|org\.apache\.hadoop\.(?:ipc|net)|io\.netty|okhttp3"
     r"|com\.amazonaws|software\.amazon|com\.google\.(?:cloud|api)|com\.(?:microsoft\.)?azure)\."
-)
-_WRITE: Final = re.compile(
-    r"OutputStream\.|execution\.streaming\.[\w.$]+"
-    r"\.(?:write|commit|createAtomic|createSchemaFile|uploadSnapshot)\("
-)
-# Frames of Spark's code that reads a checkpoint, and what it reads, below its folder.
-_READERS: Final = tuple(
-    (re.compile(pattern), place)
-    for pattern, place in (
-        (r"\.StreamMetadata\$?\.read\(|\.StreamExecution\.<init>\(", "{}/metadata"),
-        (r"\.OffsetSeq(?:Log)?\$?\.|\.validateOffsetLogAndGetPrevOffset\(", "a file in {}/offsets"),
-        (r"\$anonfun\$validateOffsetLogAndGetPrevOffset\$", "a file in {}/offsets"),
-        (r"\.CommitLog\.|\.CommitMetadata\$?\.", "a file in {}/commits"),
-        (r"\.KafkaSourceInitialOffsetWriter\.", "a file in {}/sources/0"),
-        (r"\.HDFSMetadataLog\.", "a file in offsets, commits or sources, in {}"),
-        (r"\.StateSchemaCompatibilityChecker\b|\.SchemaHelper\b", "{}/state/0/0/_metadata/schema"),
-        (r"\.OperatorStateMetadata", "a file in {}/state/0/_metadata"),
-        (r"\.HDFSBackedStateStoreProvider\.|\.StateStoreChangelogReader", "a file in {}/state"),
-        (r"\.RocksDB(?:FileManager|CheckpointMetadata)?\$?\.", "a file in {}/state"),
-    )
 )
 CONTINUES: Final = "It continues from its checkpoint when started again."
 JVM_ENDED: Final = (
@@ -120,9 +101,9 @@ def _innermost_work(causes: Sequence[Cause]) -> tuple[bool, str | None]:
     for cause in reversed(causes):
         gone = _GONE.search(cause.text) is not None
         for frame in cause.frames:
-            if _WRITE.search(frame) or (not gone and _NETWORK.match(frame)):
+            if CHECKPOINT_WRITERS.search(frame) or (not gone and _NETWORK.match(frame)):
                 return True, None
-            for reader, place in _READERS:
+            for reader, place in CHECKPOINT_READERS:
                 if reader.search(frame):
                     return False, place
     return False, None

@@ -6,7 +6,7 @@ the reducer reads. A batch that Spark repeats starts from the same state and giv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from tidemark.detect.thresholds import Detection
@@ -30,13 +30,8 @@ FoldFunction = Callable[
 ]
 
 
-def make_fold(
-    detection: Detection, topics: Topics, first: Mapping[int, bytes] | None = None
-) -> FoldFunction:
-    """The function that `applyInPandasWithState` calls once per group and batch.
-
-    `first`: the states with which groups begin.
-    """
+def make_fold(detection: Detection, topics: Topics) -> FoldFunction:
+    """The function that `applyInPandasWithState` calls once per group and batch."""
     groups = topics.partitions
     topic_of = {
         "partition_views": topics.partition_views,
@@ -48,7 +43,7 @@ def make_fold(
         key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
         group = int(key[0])
-        before = from_stored(state.get[0]) if state.exists else (first or {}).get(group)
+        before = from_stored(state.get[0]) if state.exists else None
         records = records_of(frames)
         with collection_paused():
             after, rows = fold_group(before, records, detection, group, groups)

@@ -20,8 +20,6 @@ STUCK_SECONDS: Final = 300.0
 START_SECONDS: Final = 900.0
 # An attempt to use the topics, and to read the batch that was cut short.
 ATTEMPT_SECONDS: Final = 600.0
-# `--from-checkpoint` reads the rest of a topic, and moves every state.
-TAKE_OVER_SECONDS: Final = 3600.0
 # Spark reports an idle query every 10 s.
 LATE_SECONDS: Final = 45.0
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tidemark.stream.spark_internals import java_exception, java_origin
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
 
 MAX_CAUSES: Final = 20
 # From the innermost frame. The code that reads a checkpoint is within 25 of it.
@@ -18,19 +23,21 @@ class Cause(NamedTuple):
     frames: tuple[str, ...] = ()
 
 
-def query_causes(query: Any) -> list[Cause]:
+def query_causes(query: StreamingQuery) -> list[Cause]:
     """The exception of a query that failed and its causes, outermost first; [] without one.
 
-    PySpark's own exception has the outermost message only. Raises Py4JError.
+    Raises Py4JError.
     """
-    failure = query._jsq.exception()  # noqa: SLF001
-    return _chain(failure.get() if failure.isDefined() else None)
+    causes = _chain(java_exception(query))
+    if causes:
+        return causes
+    failure = query.exception()
+    return [] if failure is None else [Cause(str(failure))]
 
 
 def error_causes(error: Exception) -> list[Cause]:
     """The causes of an error of PySpark or py4j, outermost first. Raises Py4JError."""
-    java = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
-    return _chain(java) or [Cause(str(error))]
+    return _chain(java_origin(error)) or [Cause(str(error))]
 
 
 def _chain(exception: Any) -> list[Cause]:

@@ -6,8 +6,7 @@ triggers and the function's body may change between restarts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from tidemark.settings import Settings
 from tidemark.stream.fold import ROW_SCHEMA, STATE_SCHEMA, make_fold
@@ -26,16 +25,6 @@ TRIGGER_MS: Final = 500
 LARGE_TRIGGER_MS: Final = 5_000
 
 
-class Beginning(NamedTuple):
-    """How a query begins that goes on from another checkpoint.
-
-    `starting_offsets` in Spark's form; `states` by group.
-    """
-
-    starting_offsets: str
-    states: Mapping[int, bytes]
-
-
 def trigger_ms(settings: Settings) -> int:
     """The time between the starts of two batches."""
     chosen = settings.stream.trigger_ms
@@ -44,9 +33,7 @@ def trigger_ms(settings: Settings) -> int:
     return LARGE_TRIGGER_MS if settings.stream.large else TRIGGER_MS
 
 
-def read_events(
-    spark: SparkSession, settings: Settings, starting_offsets: str | None = None
-) -> DataFrame:
+def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
     """The event topic's records, undecoded; observes a batch's record count and oldest timestamp.
 
     `failOnDataLoss=false`: when retention or an election removes events before the stream reads
@@ -60,7 +47,7 @@ def read_events(
         spark.readStream.format("kafka")
         .options(**source_options(settings.kafka, settings.stream))
         .option("subscribe", settings.topics.replica_state)
-        .option("startingOffsets", starting_offsets or "earliest")
+        .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", settings.stream.max_offsets_per_trigger)
         .option("groupIdPrefix", "tidemark-stream")
         .option("failOnDataLoss", "false")
@@ -75,14 +62,12 @@ def read_events(
     )
 
 
-def fold_events(
-    events: DataFrame, settings: Settings, states: Mapping[int, bytes] | None = None
-) -> DataFrame:
+def fold_events(events: DataFrame, settings: Settings) -> DataFrame:
     """Rows (topic, key, value) of the sink: each Kafka partition is a group with one state."""
     from pyspark.sql import functions
 
     rows = events.groupBy("partition").applyInPandasWithState(
-        make_fold(settings.detect, settings.topics, states),
+        make_fold(settings.detect, settings.topics),
         ROW_SCHEMA,
         STATE_SCHEMA,
         "update",
@@ -101,23 +86,14 @@ def fold_events(
     )
 
 
-def start_query(
-    spark: SparkSession,
-    settings: Settings,
-    once: bool = False,
-    beginning: Beginning | None = None,
-) -> StreamingQuery:
-    """Starts the query; `once` processes what the topic holds now and ends.
-
-    `beginning` counts in a new checkpoint only.
-    """
-    offsets, states = (None, None) if beginning is None else beginning
-    events = read_events(spark, settings, offsets)
+def start_query(spark: SparkSession, settings: Settings, once: bool = False) -> StreamingQuery:
+    """Starts the query; `once` processes what the topic holds now and ends."""
+    events = read_events(spark, settings)
     tasks = tasks_at_once(spark.sparkContext.master or "")
     if tasks is not None:
         # A read task for each that runs at once, and not for each Kafka partition.
         events = events.coalesce(tasks)
-    rows = fold_events(events, settings, states)
+    rows = fold_events(events, settings)
     writer = (
         rows.writeStream.format("kafka")
         .options(**sink_options(settings.kafka, settings.stream))

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from pyspark.sql.streaming.listener import (
@@ -35,24 +35,6 @@ WHOLE: Final = "triggerExecution"
 KINDS: Final = ("views", "alerts", "dead_letters")
 
 log = structlog.get_logger()
-
-
-def read_progress_as_json() -> None:
-    """Makes PySpark read a progress report by one call to the JVM.
-
-    PySpark asks for each field by a call, and for a class by names that py4j looks up in every jar
-    on the class path: 0.15 s of CPU for each batch.
-    """
-    by_calls = QueryProgressEvent.fromJObject
-
-    def from_java(event: Any) -> QueryProgressEvent:
-        try:
-            return progress_event(event.progress().json())
-        except (KeyError, TypeError, ValueError):
-            # Not the form of Spark 4.0.
-            return by_calls(event)
-
-    QueryProgressEvent.fromJObject = from_java  # type: ignore[method-assign,assignment]
 
 
 def progress_event(text: str) -> QueryProgressEvent:

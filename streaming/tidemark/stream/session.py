@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from tidemark.core.errors import TidemarkError
 from tidemark.settings import Settings
-from tidemark.stream.class_archive import archive_options
 from tidemark.stream.class_path import jars_in_front, spark_home
 from tidemark.stream.launch import REDACTED, settings_in_file
+from tidemark.stream.spark_internals import LOG_CONFIGURATION, checkpoint_file_manager
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +26,6 @@ PROVIDERS: Final = {
     "hdfs": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
     "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
-LOG_CONFIGURATION: Final = Path(__file__).with_name("log4j2.properties")
 # Bounds for a driver that runs for months: finished jobs, plans, progress reports, old state.
 RETAINED: Final = {
     "spark.ui.retainedJobs": "50",
@@ -44,9 +42,6 @@ RETAINED: Final = {
 LOCAL_CHECKPOINT: Final = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
-    ),
 }
 # RocksDB's files are copied by FileSystem.getLocal, which takes Hadoop's default of
 # fs.file.impl only. The log files still get no checksum files.
@@ -66,18 +61,9 @@ def is_submitted(environ: Mapping[str, str]) -> bool:
 
 
 def spark_settings(
-    settings: Settings,
-    jars: Iterable[Path],
-    daemon: bool,
-    submitted: bool,
-    reads_rocksdb: bool = False,
-    java_options: Iterable[str] = (),
+    settings: Settings, jars: Iterable[Path], daemon: bool, submitted: bool
 ) -> dict[str, str]:
-    """All Spark settings of the job. `stream.spark` wins, except over what the checkpoint fixes.
-
-    `reads_rocksdb`: the state of another checkpoint, which may be RocksDB's, is taken over.
-    `java_options`: of the Java of a local run.
-    """
+    """All Spark settings of the job. `stream.spark` wins, except over what the checkpoint fixes."""
     stream = settings.stream
     given = {key: value for key, value in stream.spark.items() if not key.startswith("kafka.")}
     conf = {
@@ -93,8 +79,13 @@ def spark_settings(
         **RETAINED,
     }
     if local_folder(stream.checkpoint) is not None:
-        rocksdb = reads_rocksdb or stream.store_provider == "rocksdb"
-        conf |= LOCAL_ROCKSDB if rocksdb else LOCAL_CHECKPOINT
+        if stream.store_provider == "rocksdb":
+            conf |= LOCAL_ROCKSDB
+        else:
+            conf |= LOCAL_CHECKPOINT
+            manager = checkpoint_file_manager()
+            if manager is not None:
+                conf["spark.sql.streaming.checkpointFileManagerClass"] = manager
     if daemon:
         conf["spark.python.daemon.module"] = DAEMON
     if not submitted:
@@ -109,8 +100,6 @@ def spark_settings(
         )
         if is_local(stream.master):
             conf["spark.driver.extraJavaOptions"] += " " + LOCAL_JVM
-            for option in java_options:
-                conf["spark.driver.extraJavaOptions"] += " " + shlex.quote(option)
         if "spark.driver.extraJavaOptions" in given:
             conf["spark.driver.extraJavaOptions"] += " " + given.pop(
                 "spark.driver.extraJavaOptions"
@@ -198,26 +187,15 @@ def daemon_usable(settings: Settings, submitted: bool, environ: Mapping[str, str
     return answer.returncode == 0
 
 
-def start_session(
-    settings: Settings,
-    environ: Mapping[str, str],
-    reads_rocksdb: bool = False,
-    java_options: Sequence[str] | None = None,
-) -> SparkSession:
-    """Starts the JVM, unless spark-submit did, and Spark in it. Raises TidemarkError, one line.
-
-    `java_options`: instead of those for the archive of classes.
-    """
+def start_session(settings: Settings, environ: Mapping[str, str]) -> SparkSession:
+    """Starts the JVM, unless spark-submit did, and Spark in it. Raises TidemarkError, one line."""
     submitted = is_submitted(environ)
     jars = [] if submitted else prepare_java(settings)
     daemon = daemon_usable(settings, submitted, environ)
-    if java_options is None:
-        java_options = archive_options(jars, Path(os.environ.get("JAVA_HOME", "")))
-    conf = spark_settings(settings, jars, daemon, submitted, reads_rocksdb, java_options)
+    conf = spark_settings(settings, jars, daemon, submitted)
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    silence_accumulators()
     builder: SparkSession.Builder = SparkSession.builder
     try:
         if not submitted:
@@ -233,22 +211,6 @@ def start_session(
         raise TidemarkError(
             f"Spark did not start: {first_line(error)}. Check stream.master and stream.spark."
         ) from None
-
-
-def silence_accumulators() -> None:
-    """Keeps a traceback out of the log where the JVM ends, beside the line that names the cure.
-
-    PySpark's server of accumulators prints one, because the JVM's connection to it is closed.
-    """
-    from pyspark.accumulators import AccumulatorServer
-
-    report = AccumulatorServer.handle_error
-
-    def handle_error(server: AccumulatorServer, request: Any, address: Any) -> None:
-        if not isinstance(sys.exception(), (EOFError, OSError)):
-            report(server, request, address)
-
-    AccumulatorServer.handle_error = handle_error  # type: ignore[method-assign,assignment]
 
 
 def prepare_java(settings: Settings) -> list[Path]:

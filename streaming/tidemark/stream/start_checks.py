@@ -8,7 +8,6 @@ from typing import Final
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings
-from tidemark.stream.checkpoint import FILE
 from tidemark.stream.kafka_options import sink_options, source_options
 from tidemark.stream.session import is_local, is_submitted, local_folder
 
@@ -16,17 +15,10 @@ from tidemark.stream.session import is_local, is_submitted, local_folder
 HADOOP: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "HADOOP_HOME", "SPARK_CONF_DIR")
 
 
-def check_start(settings: Settings, environ: Mapping[str, str], source: str | None = None) -> None:
-    """Raises ConfigError. `source` is the checkpoint of --from-checkpoint."""
+def check_start(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Raises ConfigError."""
     check_client(settings)
     check_checkpoint(settings, environ)
-    folder = None if source is None else _folder(settings, source, environ)
-    if source is not None and folder is not None and not (folder / FILE).is_file():
-        reason = f"has no {FILE}" if folder.is_dir() else "is no folder"
-        raise ConfigError(
-            f"--from-checkpoint: {source} {reason}; give the folder that was stream.checkpoint "
-            "before."
-        )
 
 
 def check_client(settings: Settings) -> None:
@@ -37,7 +29,7 @@ def check_client(settings: Settings) -> None:
 
 def check_checkpoint(settings: Settings, environ: Mapping[str, str]) -> None:
     """Raises ConfigError where stream.checkpoint is, or is in, something that is no folder."""
-    folder = _folder(settings, settings.stream.checkpoint, environ)
+    folder = _folder(settings, environ)
     if folder is None:
         return
     for path in (folder, *folder.absolute().parents):
@@ -53,8 +45,9 @@ def check_checkpoint(settings: Settings, environ: Mapping[str, str]) -> None:
             )
 
 
-def _folder(settings: Settings, checkpoint: str, environ: Mapping[str, str]) -> Path | None:
+def _folder(settings: Settings, environ: Mapping[str, str]) -> Path | None:
     """The folder on this machine; None: the checkpoint is, or may be, elsewhere."""
+    checkpoint = settings.stream.checkpoint
     elsewhere = (
         is_submitted(environ)
         or not is_local(settings.stream.master)

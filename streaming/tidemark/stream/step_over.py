@@ -56,7 +56,7 @@ class Refused(NamedTuple):
     value: bytes
 
 
-def step_over(settings: Settings, checkpoint: PlannedBatches) -> None:
+def step_over(settings: Settings, checkpoint: PlannedBatches | None) -> None:
     """Deletes records up to and with the last one of them that Spark cannot carry.
 
     Each such record becomes a dead letter. Those before it in the same Kafka partition that no
@@ -64,7 +64,7 @@ def step_over(settings: Settings, checkpoint: PlannedBatches) -> None:
     removed before they were read. Raises ClusterError, which names the right that is missing.
     """
     topic = settings.topics.replica_state
-    cut_short = _batch_cut_short(checkpoint, topic)
+    cut_short = None if checkpoint is None else _batch_cut_short(checkpoint, topic)
     if cut_short is None:
         return
     last: dict[int, Refused] = {}

@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from tidemark.stream.session import first_line
+from tidemark.stream.spark_internals import jvm_gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +85,7 @@ class Stop:
 @contextmanager
 def ended(spark: SparkSession, stop: Stop) -> Iterator[None]:
     """Stops Spark and its JVM at the end, whatever happened."""
-    gateway: Any = getattr(spark.sparkContext, "_gateway")  # noqa: B009 - the only way to the JVM's process
+    gateway = jvm_gateway(spark)
     stop.jvm = getattr(gateway, "proc", None)
     try:
         yield

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from tidemark.core.errors import StateError
 
-# The first byte; a state that is not compressed begins with `group_state.GROUP_VERSION`. An older
-# release refuses this one as the state of a newer release.
+# The first byte.
 COMPRESSED: Final = 2
 # Then the size of the state, and a zstd frame.
 _SIZE_BYTES: Final = 8
@@ -29,12 +28,9 @@ def to_stored(state: bytes) -> bytes:
 
 
 def from_stored(stored: bytes | bytearray) -> bytes:
-    """The inverse of `to_stored`; what an older release stored is returned as it is.
-
-    Raises StateError.
-    """
+    """The inverse of `to_stored`. Raises StateError."""
     if not stored or stored[0] != COMPRESSED:
-        return bytes(stored)
+        raise StateError(f"its form is {bytes(stored[:1]).hex() or 'empty'}, not {COMPRESSED:02x}")
     size = int.from_bytes(stored[1:_START], "big")
     if len(stored) <= _START or size > MAX_STATE_BYTES:
         raise StateError(f"a compressed state of {len(stored)} bytes")

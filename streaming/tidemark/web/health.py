@@ -5,6 +5,7 @@ A process that only waits for Kafka is healthy and not ready: a restart would no
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,10 +17,6 @@ from tidemark.web.exchange import HEALTHY, READY, Response, text_response
 T = TypeVar("T")
 
 
-def _none() -> list[str]:
-    return []
-
-
 class Health:
     """`stuck`: what no longer moves, so that a restart helps. `waiting`: what it waits for.
 
@@ -27,7 +24,7 @@ class Health:
     """
 
     def __init__(
-        self, waiting: Callable[[], list[str]] = _none, stuck: Callable[[], list[str]] = _none
+        self, waiting: Callable[[], list[str]] = list, stuck: Callable[[], list[str]] = list
     ) -> None:
         self.waiting = waiting
         self._what_hangs = stuck
@@ -54,27 +51,21 @@ class Health:
 
     def stuck(self) -> list[str]:
         """What no longer moves."""
-        step, hangs = self._step, []
-        if step is not None:
-            name, began, seconds = step
-            taken = time.monotonic() - began
-            if taken > seconds:
-                hangs.append(f"{name} has not ended for {taken:.0f} s")
+        name, began, seconds = self._step or ("", 0.0, math.inf)
+        taken = time.monotonic() - began
+        hangs = [f"{name} has not ended for {taken:.0f} s"] if taken > seconds else []
         return [*hangs, *self._what_hangs()]
 
     def answer(self, path: str) -> Response | None:
         """The answer to a probe; None for another path."""
         if path == HEALTHY:
-            return _probe("healthy", "not healthy", self.stuck())
+            return _probe("healthy", "not healthy: ", self.stuck())
         if path == READY:
-            waiting = self.waiting()
-            return _probe("ready", "not ready: waiting for", waiting)
+            return _probe("ready", "not ready: waiting for ", self.waiting())
         return None
 
 
 def _probe(good: str, bad: str, reasons: list[str]) -> Response:
     if not reasons:
         return text_response(HTTPStatus.OK, good)
-    separator = " " if bad.endswith("for") else ": "
-    text = f"{bad}{separator}{' and '.join(reasons)}"
-    return text_response(HTTPStatus.SERVICE_UNAVAILABLE, text)
+    return text_response(HTTPStatus.SERVICE_UNAVAILABLE, f"{bad}{' and '.join(reasons)}")

@@ -18,7 +18,8 @@ from urllib3.exceptions import HTTPError
 from tidemark import __version__
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Alertmanager, Receiver, Route
-from tidemark.settings.files import PIPE_SECONDS, check_regular, read_line, read_text
+from tidemark.settings.certificates import load_authorities
+from tidemark.settings.files import PIPE_SECONDS, read_line, read_text
 from tidemark.settings.forms import url_problem
 from tidemark.web.deadline import BoundedAdapter, Deadline
 from tidemark.web.hidden import without_secrets
@@ -97,7 +98,7 @@ class HttpClient:
         self._authorization = None if route.authorization_file is None else _authorization(route)
         if route.ca_file is not None:
             # The TLS library reads it for each connection.
-            _read(route, "ca_file", check_regular)
+            _read(route, "ca_file", load_authorities)
         self._session = _Session()
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, BoundedAdapter())

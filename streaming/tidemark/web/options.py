@@ -15,8 +15,9 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from tidemark.core.errors import ConfigError
+from tidemark.settings.certificates import load_authorities, load_pair
 from tidemark.settings.conversion import explain, sentence
-from tidemark.settings.files import check_regular, read_bounded
+from tidemark.settings.files import read_bounded
 from tidemark.settings.yaml_file import parse_yaml
 
 MAX_FILE_BYTES: Final = 1_000_000
@@ -26,13 +27,6 @@ _VERIFY: Final = {
     "NoClientCert": ssl.CERT_NONE,
     "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
     "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
-}
-
-# OpenSSL's codes, which differ between versions; another one is shown as it is.
-_REASONS: Final = {
-    "KEY_VALUES_MISMATCH": "the key does not belong to the certificate",
-    "NO_CERTIFICATE_OR_CRL_FOUND": "the file holds no certificate as PEM text",
-    "NO_START_LINE": "the file holds no certificate or key as PEM text",
 }
 
 Version = Literal["TLS12", "TLS13"]
@@ -117,9 +111,8 @@ def make_context(path: Path, tls: Tls) -> ssl.SSLContext:
     load_certificate(path, tls, context)
     if tls.client_ca_file is not None:
         try:
-            check_regular(path.parent / tls.client_ca_file)
-            context.load_verify_locations(path.parent / tls.client_ca_file)
-        except (OSError, ssl.SSLError) as error:
+            load_authorities(path.parent / tls.client_ca_file, context)
+        except OSError as error:
             raise _unusable(path, "client_ca_file", error) from None
     context.verify_mode = _VERIFY[tls.client_auth_type]
     return context
@@ -128,17 +121,10 @@ def make_context(path: Path, tls: Tls) -> ssl.SSLContext:
 def load_certificate(path: Path, tls: Tls, context: ssl.SSLContext) -> None:
     """Reads certificate and key again into a context that may be in use. Raises ConfigError."""
     try:
-        for name in (tls.cert_file, tls.key_file):
-            check_regular(path.parent / name)
-        # Without a password OpenSSL would ask for it on the terminal.
-        context.load_cert_chain(
-            path.parent / tls.cert_file, path.parent / tls.key_file, password=lambda: b""
-        )
-    except (OSError, ssl.SSLError, ValueError) as error:
+        load_pair(context, path.parent / tls.cert_file, path.parent / tls.key_file)
+    except OSError as error:
         raise _unusable(path, "cert_file or key_file", error) from None
 
 
-def _unusable(path: Path, option: str, error: Exception) -> ConfigError:
-    code = getattr(error, "reason", None) or getattr(error, "strerror", None) or ""
-    reason = _REASONS.get(code, code) or "not usable"
-    return ConfigError(f"web configuration {path}: tls_server_config.{option}: {reason}.")
+def _unusable(path: Path, option: str, error: OSError) -> ConfigError:
+    return ConfigError(f"web configuration {path}: tls_server_config.{option}: {error.strerror}.")

@@ -100,14 +100,8 @@ class _Exchange(HTTPMessageDelegate):
         path = unquote(target.encode("latin-1", "replace").decode("utf-8", "replace"))
         self._asked = Request(start_line.method, path, query, headers)
 
-    def data_received(self, chunk: bytes) -> None:
-        """Drops it."""
-
     def finish(self) -> None:
         self._begin(self._asked)
-
-    def on_connection_close(self) -> None:
-        """The client has gone."""
 
 
 class WebServer:

@@ -22,6 +22,7 @@ from tidemark.collect.sources.jmx.figures import ScrapeError
 from tidemark.collect.sources.jmx.source import JmxSource
 from tidemark.core.events import BrokerState, JmxFigures
 from tidemark.settings import Cluster, Collect, JmxEndpoint, Settings
+from tidemark_lab.brokers.wait import wait_until
 
 Answer = Callable[[socket.socket], None]
 FIGURES = b"kafka_server_replicamanager_isrshrinks_total 3.0\n"
@@ -202,10 +203,7 @@ def test_a_chunked_answer_is_read() -> None:
 
 
 def eventually(found: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20.0
-    while not found():
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.01)
+    wait_until(found, 20.0, "it happens")
 
 
 def test_the_source_gives_the_newest_figures_and_logs_each_change_once() -> None:

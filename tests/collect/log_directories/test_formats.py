@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from tests.collect.log_directories.make import TOPIC_ID, offsets
 from tidemark.collect.sources.log_directories.formats import (
     MAX_OFFSET,
-    CleanShutdown,
     FormatError,
     MetaProperties,
-    parse_clean_shutdown,
     parse_epochs,
     parse_folder,
     parse_meta_properties,
@@ -28,7 +26,6 @@ PARSERS: list[Callable[[bytes], object]] = [
     parse_epochs,
     parse_topic_id,
     parse_meta_properties,
-    parse_clean_shutdown,
 ]
 TOPICS = st.text("Az9._-", min_size=1, max_size=249)
 PLACES = st.tuples(TOPICS, st.integers(0, 2**31 - 1))
@@ -44,8 +41,6 @@ def test_files_that_kafka_wrote() -> None:
     meta = b"#\n#Sun Nov 22\nnode.id=1\ndirectory.id=x\nversion=1\ncluster.id=abc\n"
     assert parse_meta_properties(meta) == MetaProperties(1, "abc")
     assert parse_meta_properties(b"version=0\nbroker.id=7\n") == MetaProperties(7, None)
-    assert parse_clean_shutdown(b'{"version":0,"brokerEpoch":12}') == CleanShutdown(12)
-    assert parse_clean_shutdown(b"") == CleanShutdown(None), "before Kafka 3.7"
 
 
 @pytest.mark.parametrize(
@@ -82,9 +77,6 @@ def test_damage_is_named(data: bytes, reason: str) -> None:
         (parse_topic_id, b"version: 0\n", "it has no topic_id"),
         (parse_meta_properties, b"node.id=1\n", "unknown version 'none'"),
         (parse_meta_properties, b"version=1\nnode.id=one\n", "'one' is not a number"),
-        (parse_clean_shutdown, b"{", "neither empty nor JSON"),
-        (parse_clean_shutdown, b"[]", "unknown version 'none'"),
-        (parse_clean_shutdown, b'{"version":5}', "unknown version '5'"),
     ],
 )
 def test_damage_of_the_other_files_is_named(

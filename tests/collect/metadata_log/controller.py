@@ -15,9 +15,10 @@ from tidemark.collect.sources.metadata_log.reader import (
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_LEADER_EPOCH,
 )
-from tidemark.collect.sources.metadata_log.requests import TOPIC, TOPIC_ID, SnapshotId
+from tidemark.collect.sources.metadata_log.requests import TOPIC, TOPIC_UUID, SnapshotId
 
 SNAPSHOT_NOT_FOUND = 98
+TOPIC_ID = TOPIC_UUID.bytes
 
 
 def _bytes(data: bytes) -> bytes:

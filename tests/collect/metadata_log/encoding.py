@@ -24,7 +24,6 @@ from tidemark.collect.sources.metadata_log.records import (
     PartitionRecord,
     RegisterBrokerRecord,
     TopicRecord,
-    _port,
 )
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -44,10 +43,6 @@ def _array(values: Sequence[Any], write: Any) -> bytes:
     return encode_uvarint(len(values) + 1) + b"".join(map(write, values))
 
 
-def _or_null(values: Sequence[Any] | None, write: Any) -> bytes:
-    return b"\x00" if values is None else _array(values, write)
-
-
 def _text(value: str) -> bytes:
     return encode_uvarint(len(value.encode()) + 1) + value.encode()
 
@@ -61,15 +56,21 @@ WRITERS: dict[Any, Any] = {
     schema.int16: lambda value: struct.pack(">h", value),
     schema.int32: _int32,
     schema.int64: lambda value: struct.pack(">q", value),
-    _port: lambda value: struct.pack(">H", value),
     schema.boolean: lambda value: bytes([value]),
     schema.string: _text,
-    schema.nullable_string: lambda value: b"\x00" if value is None else _text(value),
     schema.topic_uuid: _uuid,
     schema.int32s: lambda values: _array(values, _int32),
-    schema.nullable_int32s: lambda values: _or_null(values, _int32),
-    schema.uuids: lambda values: _array(values, _uuid),
-    schema.nullable_uuids: lambda values: _or_null(values, _uuid),
+}
+# What is read over.
+NOT_KEPT: dict[str, bytes] = {
+    "directories": _array([topic_id(5)], _uuid),
+    "is_migrating_zk_broker": b"\x00",
+    "incarnation_id": _uuid(topic_id(99)),
+    "end_points": _array(["PLAINTEXT"], lambda name: _text(name) + _text("a") + bytes(5)),
+    "features": _array(["metadata.version"], lambda name: _text(name) + bytes(5)),
+    "rack": _text("a"),
+    "broker_epoch": bytes(8),
+    "epoch": bytes(8),
 }
 
 
@@ -81,15 +82,14 @@ def encode_record(
     version = found.newest_version if version is None else version
     body, tagged = b"", dict(tags or {})
     for field in found.fields:
-        value = getattr(record, field.name)
         if version < field.since:
             continue
-        # An array of structures is written empty.
-        data = WRITERS[field.read](value) if field.read in WRITERS else b"\x01"
+        value = getattr(record, field.name, None)
         if field.tag is None:
-            body += data
+            kept = field.name in record._fields
+            body += WRITERS[field.read](value) if kept else NOT_KEPT[field.name]
         elif value != field.default:
-            tagged[field.tag] = data
+            tagged[field.tag] = WRITERS[field.read](value)
     end = encode_uvarint(len(tagged))
     for tag, data in sorted(tagged.items()):
         end += encode_uvarint(tag) + encode_uvarint(len(data)) + data
@@ -162,9 +162,8 @@ def partition(number: int, of: int = 1, **fields: Any) -> PartitionRecord:
         "leader_recovery_state": 0,
         "leader_epoch": 0,
         "partition_epoch": 0,
-        "directories": [],
-        "eligible_leader_replicas": None,
-        "last_known_elr": None,
+        "eligible_leader_replicas": [],
+        "last_known_elr": [],
     }
     return PartitionRecord(**{**values, **fields})
 
@@ -174,12 +173,11 @@ def change(number: int, of: int = 1, **fields: Any) -> PartitionChangeRecord:
         "partition_id": number,
         "topic_id": topic_id(of),
         "isr": None,
-        "leader": -2,
+        "leader": None,
         "replicas": None,
         "removing_replicas": None,
         "adding_replicas": None,
-        "leader_recovery_state": -1,
-        "directories": None,
+        "leader_recovery_state": None,
         "eligible_leader_replicas": None,
         "last_known_elr": None,
     }
@@ -189,14 +187,8 @@ def change(number: int, of: int = 1, **fields: Any) -> PartitionChangeRecord:
 def registration(broker: int, epoch: int, **fields: Any) -> RegisterBrokerRecord:
     values: dict[str, Any] = {
         "broker_id": broker,
-        "is_migrating_zk_broker": False,
-        "incarnation_id": topic_id(99),
         "broker_epoch": epoch,
-        "end_points": None,
-        "features": None,
-        "rack": None,
         "fenced": True,
         "in_controlled_shutdown": False,
-        "log_dirs": [],
     }
     return RegisterBrokerRecord(**{**values, **fields})

@@ -21,8 +21,14 @@ from tests.collect.metadata_log.encoding import (
     topic,
     topic_id,
 )
-from tidemark.collect.sources.metadata_log.reader import MetadataLogReader, Outcome, Result
+from tidemark.collect.sources.metadata_log.reader import (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    MetadataLogReader,
+    Outcome,
+    Result,
+)
 from tidemark.collect.sources.metadata_log.records import RemoveTopicRecord
+from tidemark.collect.sources.metadata_log.requests import TOPIC_UUID, Fetched, decode_fetch
 from tidemark.core.errors import WireError
 from tidemark.core.events import BrokerState, MetadataChange, PartitionDeleted
 
@@ -225,6 +231,12 @@ def test_a_damaged_batch_is_not_applied_in_part(controller: FakeController) -> N
             reading.read(controller)
     assert reading.reader.applied_offset == 4
     assert reading.take() == []
+
+
+def test_a_null_array_is_no_partition() -> None:
+    head = bytes(10) + b"\x02" + TOPIC_UUID.bytes
+    for answer in (bytes(10) + b"\x00\x00", head + b"\x00\x00\x00"):
+        assert decode_fetch(answer) == Fetched(UNKNOWN_TOPIC_OR_PARTITION)
 
 
 @settings(max_examples=50)

@@ -38,23 +38,23 @@ from tidemark.core.errors import WireError
 
 RECORDS = [
     topic(7, "orders"),
-    partition(3, directories=[topic_id(5)], eligible_leader_replicas=[2], last_known_elr=[1]),
+    partition(3, eligible_leader_replicas=[2], last_known_elr=[1]),
     partition(3, leader=-1, leader_recovery_state=1, removing_replicas=[1], adding_replicas=[4]),
     change(3, isr=[2], leader=-1, eligible_leader_replicas=[], last_known_elr=[2]),
-    change(3, replicas=[1, 4], removing_replicas=[1], adding_replicas=[4], directories=[]),
+    change(3, replicas=[1, 4], removing_replicas=[1], adding_replicas=[4]),
     change(3, leader_recovery_state=0),
     RemoveTopicRecord(topic_id(7)),
     ClearElrRecord("orders"),
-    registration(1, 9, rack="a", in_controlled_shutdown=True, log_dirs=[topic_id(6)]),
-    UnregisterBrokerRecord(1, 9),
-    BrokerRegistrationChangeRecord(1, 9, 1, 0, []),
-    BrokerRegistrationChangeRecord(1, 9, -1, 1, [topic_id(6)]),
-    FenceBrokerRecord(1, 9),
-    UnfenceBrokerRecord(1, 9),
+    registration(1, 9, in_controlled_shutdown=True),
+    UnregisterBrokerRecord(1),
+    BrokerRegistrationChangeRecord(1, 1, 0),
+    BrokerRegistrationChangeRecord(1, -1, 1),
+    FenceBrokerRecord(1),
+    UnfenceBrokerRecord(1),
     FeatureLevelRecord("metadata.version", 27),
-    BeginTransactionRecord("bootstrap"),
+    BeginTransactionRecord(),
     EndTransactionRecord(),
-    AbortTransactionRecord(None),
+    AbortTransactionRecord(),
     NoOpRecord(),
 ]
 
@@ -69,7 +69,11 @@ def test_a_record_is_read_as_it_was_written(record: Any) -> None:
 def test_older_versions_leave_their_new_fields_at_the_default(record: Any) -> None:
     fields = BY_TYPE[type(record)].fields
     for version in range(BY_TYPE[type(record)].newest_version + 1):
-        newer = {field.name: field.default for field in fields if field.since > version}
+        newer = {
+            field.name: field.default
+            for field in fields
+            if field.since > version and field.name in record._fields
+        }
         assert decode_record(encode_record(record, version)) == record._replace(**newer)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from tidemark.core.errors import ConfigError
 from tidemark.core.events import BrokerState
 from tidemark.settings import Cluster
 from tidemark_lab.brokers.ports import free_ports
+from tidemark_lab.brokers.wait import wait_until
 
 EVENT = BrokerState(broker=1, observed_at=1.0)
 
@@ -73,9 +73,7 @@ def test_a_failure_is_said_once_with_each_controller_and_the_cure() -> None:
         with capture_logs() as logs:
             tail = MetadataLogTail(cluster, lambda *found: reports.append(found))
             tail.start()
-            deadline = time.monotonic() + 20
-            while len(reports) < 3 and time.monotonic() < deadline:
-                time.sleep(0.01)
+            wait_until(lambda: len(reports) >= 3, 20.0, "three reports")
             tail.close()
     assert not tail.is_alive()
     assert set(reports) == {("east", False, None)}

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from tidemark.verbs.audit.batches import Batch, split_batches
-from tidemark.verbs.audit.source import Partition, Place, Position
+from tidemark.record_log.batches import Batch, split_batches
+from tidemark.record_log.segments import Place
+from tidemark.verbs.audit.source import Partition, Position
 
 T = Partition(("orders", 0), (1, 2, 3), "id", compacted=False)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidemark.verbs.audit.batches import Batch, split_batches
+from tidemark.record_log.batches import Batch, split_batches
 
 
 def change_batch(segment: Path, number: int) -> Batch:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.verbs.audit.logs import encode, legacy, written
 from tidemark.kafka import unpacking as module
 from tidemark.kafka.unpacking import UnreadableRecordsError
-from tidemark.verbs.audit.batches import DamagedLogError, record_digests, split_batches
+from tidemark.record_log.batches import DamagedLogError, split_batches
+from tidemark.verbs.audit.comparison import record_digests
 
 
 def test_the_batches_of_a_log_with_their_offsets_epochs_and_crcs() -> None:

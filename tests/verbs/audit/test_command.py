@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
 from tests.verbs.run import tidemark
-from tidemark.core.errors import ConfigError
-from tidemark.verbs.audit.command import parse_places
+from tidemark.command_line.arguments import topic_or_partition
 
 
 def test_places() -> None:
-    assert parse_places(["orders", "orders.v2:3", "a-b:12"]) == (
-        {("orders.v2", 3), ("a-b", 12)},
-        {"orders"},
-    )
+    found = [topic_or_partition(text) for text in ("orders", "orders.v2:3", "a-b:12")]
+    assert found == [("orders", None), ("orders.v2", 3), ("a-b", 12)]
     for text in ("orders:", "orders:x", "a/b", ""):
-        with pytest.raises(ConfigError, match="write TOPIC or TOPIC:PARTITION"):
-            parse_places([text])
+        with pytest.raises(click.BadParameter, match="write TOPIC or TOPIC:PARTITION"):
+            topic_or_partition(text)
 
 
 def test_a_cluster_that_does_not_answer_is_an_error() -> None:

@@ -94,7 +94,7 @@ def test_without_checkpoints_it_compares_up_to_the_common_end_and_says_so(tmp_pa
     a, b = folder(tmp_path / "a", LOG, cleaned=None), folder(tmp_path / "b", LOG[:10])
     out = audit(a, b).out
     assert "no difference in 50 offsets" in out
-    assert "a copy has no replication-offset-checkpoint: compared up to the common end" in out
+    assert "a copy has no whole replication-offset-checkpoint: compared up to the common end" in out
     assert "the cleanup policy is unknown" in out
 
 
@@ -106,6 +106,14 @@ def test_a_cleaned_log_may_lack_records(tmp_path: Path) -> None:
     b = folder(tmp_path / "c", cleaned, mark=100)
     out = audit(folder(tmp_path / "d", LOG, mark=100), b, code=3).out
     assert "offset 41: " in out
+
+
+def test_an_offset_that_is_cut_is_no_high_watermark(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a", LOG, mark=90), folder(tmp_path / "b", LOG, mark=90)
+    (b / "replication-offset-checkpoint").write_text("0\n1\norders 0 9")
+    out = audit(a, b).out
+    assert "a copy has no whole replication-offset-checkpoint" in out
+    assert "no difference in 90 offsets" in out
 
 
 @pytest.mark.parametrize(("segment", "whole"), [(0, 4), (2, 18)])

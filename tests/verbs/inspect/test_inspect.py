@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import click
 
+from tidemark.command_line.log_drawing import draw_logs
 from tidemark.core.events import Observation, Replica
-from tidemark.verbs.inspect.drawing import draw_logs
 from tidemark.verbs.inspect.replica_table import heading, replica_table
 
 

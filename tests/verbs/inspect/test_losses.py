@@ -14,9 +14,11 @@ import pytest
 
 from tests.verbs.recordings import recording, trace, write
 from tests.verbs.run import tidemark
+from tidemark.assess.losses import LossFilter, read_losses
+from tidemark.command_line.arguments import parse_since
 from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert, AlertState, encode_record
-from tidemark.verbs.inspect.losses import COLUMNS, LossFilter, as_csv, parse_since, read_losses
+from tidemark.verbs.inspect.losses import COLUMNS, as_csv
 
 run = partial(tidemark, "inspect")
 

@@ -85,7 +85,8 @@ def test_events_can_be_piped_in() -> None:
 def test_unreadable_lines_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     good = trace("unclean")
     bad_event = json.loads(good[3])
-    bad_event["events"][0]["partition"] = -1
+    # Its kind, the samples, the topic and the partition.
+    bad_event["events"][0][3] = -1
     bad = (b"\xff\xfe\x00", json.dumps(bad_event).encode(), good[3][:50], b"[" * 100_000)
     path = write(tmp_path / "e.jsonl", [good[0], bad[0], *good[1:3], *bad[1:], *good[3:]])
     lines = [line.strip() for line in run(path).out.splitlines()]
@@ -170,9 +171,9 @@ def test_wrong_usage_is_one_line(arguments: tuple[str, ...], message: str) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("thresholds: {lag_sm: 1}", "unknown field `lag_sm` - at `$.detect.thresholds`"),
+        ("thresholds: {lag_sm: 1}", "detect.thresholds: unknown field `lag_sm`"),
         ("clusters: []", "has no section `detect`"),
-        ("disabled: [FOLLOWER_LAK]", "there is no detector `FOLLOWER_LAK`"),
+        ("disabled: [FOLLOWER_LAK]", "detect.disabled[0]: no such detector"),
     ],
 )
 def test_wrong_thresholds_are_named(text: str, message: str, tmp_path: Path) -> None:

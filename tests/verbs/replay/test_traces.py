@@ -13,8 +13,7 @@ from tidemark.core.codec import encode_batch
 from tidemark.core.events import Observation, Pass
 from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.recording import Line
-from tidemark.verbs.replay.reducer import LineReducer
+from tidemark.observations.recorded_lines import Line, LineReducer
 
 
 def lines(name: str) -> list[str]:

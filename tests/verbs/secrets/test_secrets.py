@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.processes import descendants
 from tests.verbs.secrets.places import PLACES, SECRETS, USER, VARIABLE, Stage, leaks
 from tidemark.cli import main
 from tidemark.kafka.client_log import show_client_log
+from tidemark_lab.brokers.wait import wait_until
 
 SECONDS: Final = 60.0
 # The exporter posts without Kafka that no view arrives: here at once.
@@ -113,13 +113,15 @@ LOGGED: Final = (b"SaslAuthenticateRequest (hidden)", b"HTTP 404")
 
 def wait_for(stage: Stage, verb: str, places: set[str]) -> None:
     """Until the servers were sent everything, and the verb has logged it."""
-    deadline, log = time.monotonic() + SECONDS, stage.folder / f"{verb}.log"
-    while missing := [
-        *(places - set(leaks(stage.learned()))),
-        *(text for text in LOGGED if text not in log.read_bytes()),
-    ]:
-        assert time.monotonic() < deadline, (verb, missing)
-        time.sleep(0.05)
+    log = stage.folder / f"{verb}.log"
+
+    def missing() -> list[object]:
+        return [
+            *(places - set(leaks(stage.learned()))),
+            *(text for text in LOGGED if text not in log.read_bytes()),
+        ]
+
+    wait_until(lambda: not missing(), SECONDS, f"{verb} has said all", seen=missing)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_no_other_verb_shows_a_secret(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, own_log: None
 ) -> None:
     # What these brokers do not answer is not waited for.
-    for module in ("verbs.risks", "verbs.safe_to_stop.command"):
+    for module in ("verbs.check_config.risks", "verbs.safe_to_stop.command"):
         monkeypatch.setattr(f"tidemark.{module}.MAX_SECONDS", 0.0)
     for name, value in stage.variables.items():
         monkeypatch.setenv(name, value)

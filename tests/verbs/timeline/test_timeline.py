@@ -16,7 +16,7 @@ from tests.verbs.run import tidemark
 from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import Observation
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.recording import read_lines
+from tidemark.observations.recorded_lines import read_lines
 from tidemark.verbs.timeline.report import Subject, as_json, as_markdown, as_text
 from tidemark.verbs.timeline.source import Wanted, of_recordings
 

@@ -15,8 +15,7 @@ from tidemark.core.identity import group_of
 from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.topic_reader import Message
-from tidemark.verbs.recording import Line
-from tidemark.verbs.replay.reducer import LineReducer
+from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.verbs.timeline import source
 
 GROUPS = 16

@@ -11,9 +11,9 @@ from tidemark.verbs.top.snapshot import Snapshot
 from tidemark.verbs.top.ui_state import UiState, press
 
 
-def reduced(values: Iterable[bytes], cluster: str) -> Snapshot:
+def reduced(values: Iterable[bytes], cluster: str, detection: Detection | None = None) -> Snapshot:
     """The snapshot after the last of these batches; one is made after each."""
-    reducer = TopReducer(Detection())
+    reducer = TopReducer(detection or Detection())
     snapshot = None
     for value in values:
         reducer.record(value)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +17,9 @@ import pytest
 from tests.collect.fake_cluster import FakeCluster
 from tests.verbs.recordings import trace, write
 from tests.verbs.run import tidemark
-from tidemark.verbs.recording import read_lines
+from tidemark.observations.recorded_lines import read_lines
 from tidemark.verbs.top.recorder import Recorder
+from tidemark_lab.brokers.wait import comes_true
 
 SECONDS = 60.0
 
@@ -68,23 +69,26 @@ def test_the_page_the_api_and_the_metrics_are_served(brokers: FakeCluster) -> No
 
     def read() -> None:
         """Until each answers with the partitions; the passes go on meanwhile."""
-        deadline = time.monotonic() + SECONDS
         wanted = {
             "-/ready": "ready",
             "api/v1/partitions": "orders-3",
             "": "local",
             "metrics": "tidemark_partitions{",
         }
-        while found.keys() < wanted.keys() and time.monotonic() < deadline:
+
+        def all_answer() -> bool:
             for path, text in wanted.items():
-                try:
-                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}") as answer:
-                        body = answer.read().decode()
-                except OSError:
-                    time.sleep(0.05)
-                    continue
-                if text in body:
-                    found[path] = body
+                with (
+                    contextlib.suppress(OSError),
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}") as answer,
+                ):
+                    body = answer.read().decode()
+                    if text in body:
+                        found[path] = body
+            return found.keys() == wanted.keys()
+
+        # The assertions below say what is missing.
+        comes_true(all_answer, SECONDS)
         # As Ctrl-C does.
         os.kill(os.getpid(), signal.SIGINT)
 

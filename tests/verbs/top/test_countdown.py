@@ -22,12 +22,16 @@ PASSES = 9
 FROZEN_FROM = 3
 
 
-def frozen(*, limit_read: bool) -> Snapshot:
+def recorded(*, limit_read: bool) -> list[bytes]:
     """Broker 3 no longer copies orders-0, which broker 1 leads, since pass 3 of 9."""
     values = [_pass(number) for number in range(PASSES)]
     if limit_read:
         values.insert(1, _configuration())
-    return reduced(chain.from_iterable(values), CLUSTER)
+    return list(chain.from_iterable(values))
+
+
+def frozen(*, limit_read: bool) -> Snapshot:
+    return reduced(recorded(limit_read=limit_read), CLUSTER)
 
 
 def _pass(number: int) -> list[bytes]:
@@ -52,7 +56,7 @@ def _configuration() -> list[bytes]:
     return [
         encode_batch(
             Batch(
-                v=1,
+                v=2,
                 cluster=CLUSTER,
                 collector=COLLECTOR,
                 collector_epoch=COLLECTOR_EPOCH,

@@ -8,30 +8,20 @@ import pytest
 from tests.stream.synthetic import CLUSTER, SyntheticPasses
 from tests.verbs.recordings import trace
 from tests.verbs.top.shown import reduced
+from tidemark.assess.health import states_of
 from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import Pass
 from tidemark.core.records import View
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
+from tidemark.observations.cluster_views import ClusterViews
 from tidemark.verbs.safe_to_stop.verdict import judge
-from tidemark.verbs.top.partition_state import RANK, STATES, worst_state
 from tidemark.verbs.top.reducer import TopReducer
-from tidemark_exporters.export.partition_row import PartitionRow as ExportedRow
-from tidemark_exporters.pages import health
 
 FAULTS = ("kip101_modern", "loss_0102", "sigstop_follower", "unclean")
 
 
-def test_the_states_are_those_of_the_status_page() -> None:
-    assert [state.name for state in STATES] == list(health.STATES)
-    assert [state.level for state in STATES] == [s.level for s in health.STATES.values()]
-    assert RANK == health.RANK
-
-
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_pass_has_the_worst_state_of_the_page_and_the_verdict_of_safe_to_stop(
-    fault: str,
-) -> None:
+def test_each_pass_has_the_verdict_of_safe_to_stop(fault: str) -> None:
     reducer, views = TopReducer(Detection()), ClusterViews(Detection())
     seen = set()
     for value in trace(fault):
@@ -41,15 +31,9 @@ def test_each_pass_has_the_worst_state_of_the_page_and_the_verdict_of_safe_to_st
         assert snapshot is not None
         for row in snapshot.partitions:
             seen.add(row.state.name)
-            assert row.state.name == _worst_of_page(row.view)
         for broker in snapshot.brokers:
             assert broker.is_safe == judge(views, "trace", broker.broker).safe
     assert seen - {"healthy"}
-
-
-def _worst_of_page(view: View) -> str:
-    states = health.partition_states(ExportedRow(view, None), view.alerts)
-    return health.worst_state(states).name
 
 
 def test_an_unclean_election_is_listed_with_what_its_alert_says() -> None:
@@ -139,4 +123,4 @@ def test_nothing_before_the_first_pass() -> None:
 
 def test_worst_state_of_an_unknown_leader() -> None:
     view = View(scope="partition", kafka_cluster="c", at=1.0, pass_number=1, collector="k")
-    assert worst_state(view).name == "unknown"
+    assert [state.name for state in states_of(view)] == ["unknown"]

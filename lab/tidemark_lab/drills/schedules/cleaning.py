@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidemark_lab.brokers.cluster import Place
-from tidemark_lab.brokers.replica_logs import log_start_offset, read_checkpoint, read_record_ids
+from tidemark_lab.brokers.replica_logs import log_start_offset, read_checkpoint, read_log
 from tidemark_lab.drills.drill import Drill, Topic
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.steps import (
@@ -81,7 +81,7 @@ RETENTION: Final = Drill(
 def _is_compacted(stage: Stage) -> bool:
     """Whether offsets above the log start are gone in every replica's log."""
     for broker in (1, 2, 3):
-        ids = read_record_ids(stage.cluster.log_directory(broker), _PLACE) or {}
+        ids = read_log(stage.cluster.log_directory(broker), _PLACE) or {}
         if not ids or len(ids) == max(ids) + 1:
             return False
     return True

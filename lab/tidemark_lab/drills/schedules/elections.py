@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidemark_lab.brokers.jars import KAFKA_VERSION
-from tidemark_lab.drills.drill import Drill, Expected, Step, Topic
+from tidemark_lab.drills.drill import Drill, Step, Topic
 from tidemark_lab.drills.stage import Stage
 from tidemark_lab.drills.steps import (
     acknowledged_since,
@@ -25,6 +25,7 @@ from tidemark_lab.drills.steps import (
 )
 from tidemark_lab.faults.disk_faults import PageCacheLoss
 from tidemark_lab.faults.node_faults import ControlledRestart, Crash
+from tidemark_lab.judge.expected import Expected
 
 BEFORE_ELR: Final = "3.9.1"
 UNCLEAN: Final = {"unclean.leader.election.enable": "true"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidemark.core.errors import ClusterError
-from tidemark_lab.drills.drill import Drill, Expected, Topic
+from tidemark_lab.drills.drill import Drill, Topic
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.steps import (
     alert,
@@ -21,6 +21,7 @@ from tidemark_lab.drills.steps import (
 from tidemark_lab.faults.disk_faults import DiskFull
 from tidemark_lab.faults.node_faults import Crash, Pause, SlowFollower
 from tidemark_lab.faults.topic_faults import RaisedMinIsr
+from tidemark_lab.judge.expected import Expected
 
 _SLOW, _PAUSE, _KILL, _RAISE = "slow follower", "pause a follower", "kill broker 3", "raise min ISR"
 _PAUSES: Final = "pause a follower again and again"

@@ -14,10 +14,11 @@ from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.replica_logs import read_replicas
 from tidemark_lab.brokers.zookeeper import registered_brokers
 from tidemark_lab.drills.audit import audit
-from tidemark_lab.drills.drill import Drill, Expected, Topic
+from tidemark_lab.drills.drill import Drill, Topic
 from tidemark_lab.drills.stage import Stage
 from tidemark_lab.drills.steps import (
     act,
+    alert,
     answers,
     busy,
     heal,
@@ -30,7 +31,9 @@ from tidemark_lab.drills.steps import (
     whole,
 )
 from tidemark_lab.faults.disk_faults import PageCacheLoss
-from tidemark_lab.faults.node_faults import ControlledRestart, Crash, Fault
+from tidemark_lab.faults.fault import Fault
+from tidemark_lab.faults.node_faults import ControlledRestart, Crash
+from tidemark_lab.judge.expected import Expected
 
 TRUNCATES: Final = "0.10.2.2"
 ASKS: Final = "0.11.0.3"
@@ -147,6 +150,7 @@ HW_TRUNCATION_DIVERGENCE: Final = Drill(
         wait("every session has ended", _none_registered, _SECONDS),
         heal(_CONTROLLER),
         wait("broker 3 serves", answers([3]), _SECONDS),
+        alert("OFFLINE"),
         heal(_SECOND),
         wait("broker 2 leads", led_by(2), _SECONDS),
         passes(4),

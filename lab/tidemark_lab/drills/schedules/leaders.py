@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidemark.core.errors import ClusterError
-from tidemark_lab.drills.drill import Drill, Expected, Topic
+from tidemark_lab.drills.drill import Drill, Topic
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.steps import (
     act,
@@ -29,6 +29,7 @@ from tidemark_lab.faults.disk_faults import LostCheckpoint, PowerFailure
 from tidemark_lab.faults.leader_faults import LeaderMoves
 from tidemark_lab.faults.topic_faults import PreferredElection
 from tidemark_lab.faults.transaction_faults import HangingTransaction
+from tidemark_lab.judge.expected import Expected
 
 _CUT, _STORM, _HANG, _LOST, _POWER = (
     "cut the leader's controller link",

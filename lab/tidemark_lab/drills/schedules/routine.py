@@ -8,13 +8,14 @@ from typing import Final
 from tidemark_lab.brokers.cluster import Place
 from tidemark_lab.brokers.jars import KAFKA_VERSION
 from tidemark_lab.drills.collector_faults import ClockStep, CollectorKilled, SecondCollector
-from tidemark_lab.drills.drill import Drill, Expected, Topic
+from tidemark_lab.drills.drill import Drill, Topic
 from tidemark_lab.drills.pipeline import COLLECTOR
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.steps import alert, heal, inject, load, passes, resolved, whole
 from tidemark_lab.faults.controller_faults import ControllerFailover
 from tidemark_lab.faults.node_faults import Pause, RollingRestart
 from tidemark_lab.faults.topic_faults import DeleteRecords, PreferredElection, Reassignment
+from tidemark_lab.judge.expected import Expected
 
 BEFORE_ELR: Final = "3.9.1"
 _UNTRUE: Final = ("COMMITTED_DATA_LOSS", "UNCLEAN_ELECTION", "DIVERGENCE")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from tidemark.core.log_layout import EPOCHS, Cells, without_epochs, wrap_last_column
+from tidemark.core.step_table import EPOCHS, Cells, without_epochs, wrap_last_column
 from tidemark.core.text import table
 
 LAST_COLUMN: Final = "what happens"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from textwrap import wrap
 
-from tidemark.core.log_layout import WIDTH, fit, legend
+from tidemark.core.step_table import WIDTH, fit, legend
 from tidemark_lab.model.drawing import LEGEND, LabelledLog, draw_logs
 from tidemark_lab.model.log import Log, first_difference
 from tidemark_lab.model.replica_manager.delayed import DelayedFetch, reader_name

@@ -13,8 +13,13 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from tidemark.assess.incident.changes import age, brokers
-from tidemark.assess.incident.step import KnownHighWatermark, KnownReplica, Step
-from tidemark.assess.incident.texts import alert_title
+from tidemark.assess.incident.step import (
+    KnownHighWatermark,
+    KnownReplica,
+    Step,
+    alert_title,
+    is_about,
+)
 from tidemark.assess.incident.timeline import by_severity
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert, ReplicaView, View
@@ -89,14 +94,10 @@ def newest_incident(view: View, alerts: Iterable[Alert], now: float) -> Incident
 
 def _concerns(alert: Alert, view: View) -> bool:
     """About the partition, about a broker that has a replica of it, or about a gap."""
-    labels = alert.labels
-    if labels.get("kafka_cluster") != view.kafka_cluster:
+    if alert.labels.get("kafka_cluster") != view.kafka_cluster:
         return False
-    if "topic" in labels:
-        return (labels["topic"], labels.get("partition")) == (view.topic, str(view.partition))
-    if _is_gap(alert):
-        return True
-    return labels.get("broker", "") in map(str, view.assigned)
+    is_gap = _is_gap(alert) and "topic" not in alert.labels
+    return is_gap or is_about(alert, view.topic, view.partition, view.assigned)
 
 
 def _is_gap(alert: Alert) -> bool:

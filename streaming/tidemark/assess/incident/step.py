@@ -1,4 +1,4 @@
-"""A step of an incident: what changed in one partition at one time, and what was known then."""
+"""A step of an incident in one partition: what changed, what was known then, and its words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ from msgspec import Struct
 
 from tidemark.core.leader_epochs import LineageEntries
 from tidemark.core.records import Alert
+from tidemark.core.text import duration
+
+
+def is_about(alert: Alert, topic: str | None, partition: int | None, brokers: list[int]) -> bool:
+    """Whether an alert is about the partition, or about one of the brokers that hold it."""
+    labels = alert.labels
+    if "topic" in labels:
+        return (labels["topic"], labels.get("partition")) == (topic, str(partition))
+    return labels.get("broker", "") in map(str, brokers)
 
 
 class KnownReplica(Struct, kw_only=True):
@@ -61,3 +70,47 @@ class Step(Struct, kw_only=True):
     replicas: list[KnownReplica] = []
     # The brokers that gave the metadata.
     metadata_from: list[int] = []
+
+
+def happenings(step: Step) -> list[str]:
+    """The changes of a step, then its alerts. What does not print is escaped."""
+    shown = (alert for alert in step.alerts if not _repeats(alert))
+    texts = [*step.changes, *map(alert_text, shown)]
+    return [printable(text) for text in texts]
+
+
+def printable(text: str) -> str:
+    """Without what a terminal would interpret."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _repeats(alert: Alert) -> bool:
+    """Whether it only changes the text of an alert that is no page."""
+    return alert.state == "update" and alert.labels["severity"] != "critical"
+
+
+def alert_text(alert: Alert) -> str:
+    """As in `CRITICAL KafkaOffline: …`, or how long it was open."""
+    if alert.state == "resolved":
+        open_for = ""
+        if alert.ends_at is not None:
+            open_for = f" after {duration(1000 * (alert.ends_at - alert.starts_at))}"
+        return f"resolved {_name(alert)}{open_for}, {alert.reason or 'cleared'}"
+    updated = "updated " if alert.state == "update" else ""
+    text = alert.annotations["description"].removesuffix(".")
+    return f"{updated}{_severity(alert)} {alert.labels['alertname']}: {text}"
+
+
+def alert_title(alert: Alert) -> str:
+    """`CRITICAL KafkaOffline`, `warning KafkaBrokerDown (broker 2)`."""
+    return f"{_severity(alert)} {_name(alert)}"
+
+
+def _name(alert: Alert) -> str:
+    broker = f" (broker {alert.labels['broker']})" if "broker" in alert.labels else ""
+    return f"{alert.labels['alertname']}{broker}"
+
+
+def _severity(alert: Alert) -> str:
+    severity = alert.labels["severity"]
+    return severity.upper() if severity == "critical" else severity

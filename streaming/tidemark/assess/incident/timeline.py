@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec.structs import replace
+
+from tidemark.assess.health import severity_rank
 from tidemark.assess.incident import changes
 from tidemark.assess.incident.step import Cut, KnownHighWatermark, KnownReplica, Step
 from tidemark.core.events import (
@@ -28,7 +31,6 @@ MAX_STEPS: Final = 10_000
 # Without the end of a pass for so many periods, and at least so long, nothing was seen.
 GAP_PERIODS: Final = 3
 GAP_SECONDS: Final = 5.0
-_SEVERITIES: Final = ("critical", "warning", "info")
 
 
 class Timeline:
@@ -226,20 +228,14 @@ class Timeline:
             step.eligible_leader_replicas = last.eligible_leader_replicas
             step.metadata_from = last.metadata_from
         step.high_watermark = self._watermark
-        step.replicas = [_copy(self._known[broker]) for broker in sorted(self._known)]
+        step.replicas = [replace(self._known[broker]) for broker in sorted(self._known)]
         self.steps.append(step)
         return step
 
 
 def by_severity(alert: Alert) -> tuple[float, int, str]:
     """Sorts alerts by time, critical ones first."""
-    severity = alert.labels["severity"]
-    rank = _SEVERITIES.index(severity) if severity in _SEVERITIES else len(_SEVERITIES)
-    return alert.at, rank, alert.id
-
-
-def _copy(known: KnownReplica) -> KnownReplica:
-    return KnownReplica(**{name: getattr(known, name) for name in known.__struct_fields__})
+    return alert.at, severity_rank(alert), alert.id
 
 
 def _read_at(observation: Observation) -> float:

@@ -24,6 +24,8 @@ from tidemark.collect.codecs.wire import (
 )
 
 MAX_VERSION: Final = 9
+# Kafka 2.1: from here on, requests have a fence and answers a leader epoch.
+FIRST_WITH_FENCE: Final = 4
 DEBUG_REPLICA: Final = -2
 CONSUMER: Final = -1
 LATEST: Final = -1
@@ -57,7 +59,8 @@ class ListOffsetsTemplate(RequestTemplate[TopicEntries[OffsetEntry]]):
         # read_uncommitted (since v2): the answer to replica −1 is the high watermark, not the last
         # stable offset.
         head = _HEAD.pack(replica_id, 0) if version >= 2 else INT32.pack(replica_id)
-        defaults = _DEFAULTS.pack(-1, timestamp) if version >= 4 else INT64.pack(timestamp)
+        self.has_fence = version >= FIRST_WITH_FENCE
+        defaults = _DEFAULTS.pack(-1, timestamp) if self.has_fence else INT64.pack(timestamp)
         decode = partial(decode_list_offsets, version=version)
         super().__init__(head, topics, defaults, b"", self.flexible, decode)
 
@@ -66,15 +69,15 @@ class ListOffsetsTemplate(RequestTemplate[TopicEntries[OffsetEntry]]):
 
         Versions below 4 have no fence; the epochs are left out.
         """
-        if current_leader_epochs is not None and self.version >= 4:
+        if current_leader_epochs is not None and self.has_fence:
             self.patch(_EPOCH_AT, current_leader_epochs)
         return RawRequest(LIST_OFFSETS, self.version, bytes(self.body), self.flexible)
 
 
 def decode_list_offsets(data: bytes, version: int) -> TopicEntries[OffsetEntry]:
     """The topics with their entries, in order. Raises WireError for anything else."""
-    compact = version >= 6
-    layout = _ENTRY_FLEXIBLE if compact else _ENTRY if version >= 4 else _ENTRY_BEFORE_4
+    compact, has_epoch = version >= 6, version >= FIRST_WITH_FENCE
+    layout = _ENTRY_FLEXIBLE if compact else _ENTRY if has_epoch else _ENTRY_BEFORE_4
     reader = ResponseReader(data, f"ListOffsets v{version}")
     if version >= 2:
         reader.skip(INT32.size)
@@ -88,7 +91,7 @@ def decode_list_offsets(data: bytes, version: int) -> TopicEntries[OffsetEntry]:
             return [_decode_flexible(reader) for _ in range(count)]
         raw = layout.iter_unpack(memoryview(data)[reader.position : end])
         reader.position = end
-        return [(*entry, -1) for entry in raw] if version < 4 else list(raw)
+        return list(raw) if has_epoch else [(*entry, -1) for entry in raw]
 
     return reader.topics(layout.size, compact, entries)
 

@@ -13,7 +13,7 @@ THROTTLED: Final = (
 )
 TOPIC_OPTIONS: Final = (MIN_IN_SYNC, CLEANUP_POLICY, UNCLEAN_ELECTION, *THROTTLED)
 ALL_REPLICAS: Final = "*"
-_BOOLEANS: Final = {"true": True, "false": False}
+BOOLEANS: Final = {"true": True, "false": False}
 
 
 class TopicConfiguration(NamedTuple):
@@ -32,7 +32,7 @@ def decode_configuration(values: dict[str, str | None]) -> TopicConfiguration:
     return TopicConfiguration(
         int(minimum) if minimum is not None and minimum.isdigit() else None,
         None if policy is None else "compact" in policy.split(","),
-        _BOOLEANS.get((values.get(UNCLEAN_ELECTION) or "").lower()),
+        BOOLEANS.get((values.get(UNCLEAN_ELECTION) or "").lower()),
         decode_throttled([values.get(name) for name in THROTTLED]),
     )
 

@@ -17,15 +17,20 @@ from kafka import errors as kafka_errors
 from kafka.net.connection import KafkaConnection
 from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
-from kafka.net.transport import KafkaSSLTransport
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from tidemark.collect.connect.event_loop import EventLoop
-from tidemark.collect.connect.transport import DirectTransport
 from tidemark.core.events import OK, UNREACHABLE
 from tidemark.kafka.client import outcome_of
 
 # More than one pass sends to a broker at a time: kafka-python refuses requests above it.
 MAX_IN_FLIGHT: Final = 64
+
+
+# The broker lacks a version of a request that Tidemark knows.
+UNSUPPORTED: Final = "unsupported"
+# An answer that cannot be decoded.
+GARBLED: Final = "garbled"
 
 
 class NoAnswerError(Exception):
@@ -120,7 +125,7 @@ class BrokerConnection:
             timeout_at=timeout_at,
         )
         if options["security_protocol"] not in {"SSL", "SASL_SSL"}:
-            return DirectTransport(net, plain, host=self.host)
+            return KafkaTCPTransport(net, plain, host=self.host)
         tls = {key: value for key, value in options.items() if key.startswith("ssl_")}
         return KafkaSSLTransport(net, plain, host=self.host, **tls)
 
@@ -140,7 +145,7 @@ class BrokerConnection:
                 request, request_timeout_ms=max((deadline - time.monotonic()) * 1000, 1.0)
             )
         except kafka_errors.IncompatibleBrokerVersion:
-            raise NoAnswerError("unsupported") from None
+            raise NoAnswerError(UNSUPPORTED) from None
         except Exception as error:
             # A request that failed before it may have closed the connection already.
             if connection is self._connection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import selectors
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -16,38 +15,11 @@ from kafka.net.selector import NetworkSelector
 T = TypeVar("T")
 
 
-class KeySelector(selectors.DefaultSelector):
-    """The library asks for the key of a socket before each wait, mostly in vain.
-
-    The standard selector describes the socket in its KeyError, which costs a system call.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._keys: dict[Any, selectors.SelectorKey] = {}
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        key = self._keys[fileobj] = super().register(fileobj, events, data)
-        return key
-
-    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        key = self._keys[fileobj] = super().modify(fileobj, events, data)
-        return key
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        self._keys.pop(fileobj, None)
-        return super().unregister(fileobj)
-
-    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._keys[fileobj]
-
-
 class EventLoop:
     """One `NetworkSelector`. Only `wake` may be called from another thread."""
 
     def __init__(self, **options: Any) -> None:
-        fixed = {"slow_task_threshold_secs": 0, "selector": KeySelector}
-        self.net = NetworkSelector(**{**options, **fixed})
+        self.net = NetworkSelector(**{**options, "slow_task_threshold_secs": 0})
 
     def run(self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """Runs the loop until `work(*arguments)` ends. Returns its result or raises its error."""

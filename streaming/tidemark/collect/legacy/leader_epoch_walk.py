@@ -14,7 +14,8 @@ from typing import Final
 from tidemark.collect.codecs.list_offsets import NO_OFFSET
 from tidemark.collect.codecs.wire import UNANSWERED
 from tidemark.collect.legacy.epoch_end_offset import EpochEndOffset
-from tidemark.collect.watched.broker_answers import BrokerAnswers, Lineage
+from tidemark.collect.watched.broker_answers import BrokerAnswers
+from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.collect.watched.newest_epoch import MAX_EPOCH, NewestEpoch
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import MAX_LINEAGE
@@ -179,12 +180,11 @@ async def read_leader_epochs(
         for index in requests:
             walks[index].take(found.get(index))
     for index, walk in walks.items():
-        lineage = walk.lineage
+        lineage = answers.lineages[index] = walk.lineage
         if lineage is not None:
-            answers.lineages[index] = lineage
             walk.newest.read_at = _offsets(answers, index) if lineage.entries else None
-            if walk.is_whole:
-                answers.whole_lineages.add(index)
+        if not walk.is_whole:
+            answers.newest_epoch_only.add(index)
 
 
 def _offsets(answers: BrokerAnswers, index: int) -> object:

@@ -8,6 +8,7 @@ from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
 
 from tidemark.collect.codecs.errors import error_name
 from tidemark.collect.codecs.metadata_image import TopicPartition
+from tidemark.collect.codecs.topic_configuration import BOOLEANS
 from tidemark.collect.connect.connection import BrokerConnection
 from tidemark.collect.metadata.refusals import RefusedError
 from tidemark.core.broker_report import (
@@ -37,7 +38,6 @@ BROKER_OPTIONS: Final = (
     *(_LAG_TIME, _FETCH_WAIT, _CHECKPOINT, _SELECTOR, _UNCLEAN, _MINIMUM),
     *_THROTTLES.values(),
 )
-BOOLEANS: Final = {"true": True, "false": False}
 
 
 class LogDirectories(NamedTuple):

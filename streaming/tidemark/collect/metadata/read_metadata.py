@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Any
 
 from kafka.protocol.metadata import MetadataRequest
 
@@ -21,10 +21,8 @@ from tidemark.collect.codecs.metadata_image import (
     TopicMetadata,
     topic_id_text,
 )
-from tidemark.collect.connect.connection import BrokerConnection, NoAnswerError
+from tidemark.collect.connect.connection import GARBLED, BrokerConnection, NoAnswerError
 from tidemark.core.errors import WireError
-
-GARBLED: Final = "garbled"
 
 
 async def read_metadata(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidemark.collect.metadata.inventory import Inventory
-from tidemark.collect.sample.request_plan import BrokerPlan
+from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.core.events import MAX_LEFT_NAMES, TIMED_OUT, BrokerAnswer
 
 

@@ -2,7 +2,40 @@
 
 from __future__ import annotations
 
-from tidemark.core.events import Observation
+from operator import attrgetter
+from typing import Any, Final
+
+from tidemark.core.events import Observation, Replica
+
+# Fields in which observations of a quiet partition differ, those that are as the others let expect,
+# and those sent seldom. Any other one counts, also a new one.
+_TIMES: Final = {"leader_before_at", "leader_after_at", "requested_ms", "answered_ms"}
+_EXPECTED: Final = {
+    *("leader_log_end_offset_before", "leader_log_end_offset_after", "lineage"),
+    *("lineage_complete_from", "log_end_offset", "high_watermark", "last_stable_offset", "error"),
+}
+_SELDOM: Final = {"size_bytes", "unclean_leader_election", "throttled_replicas", "compacted"}
+
+
+def _content(fields: tuple[str, ...]) -> attrgetter[Any]:
+    return attrgetter(*sorted({*fields} - _TIMES - _EXPECTED - _SELDOM))
+
+
+_FIELDS: Final = Observation.__struct_fields__
+# The fields before are of the metadata, and times.
+_of_leader = _content(_FIELDS[_FIELDS.index("samples") + 1 :])
+_of_sample = _content(Replica.__struct_fields__)
+
+
+def quiet_state(observation: Observation, metadata: object) -> object | None:
+    """What counts of a quiet observation; null when it is not quiet.
+
+    `metadata`: what it shows of the metadata. While the state is the same, the partition counts as
+    seen without another observation.
+    """
+    if not is_quiet(observation):
+        return None
+    return metadata, _of_leader(observation), list(map(_of_sample, observation.samples))
 
 
 def is_quiet(observation: Observation) -> bool:
@@ -19,13 +52,14 @@ def is_quiet(observation: Observation) -> bool:
         return False
     if observation.adding or observation.removing:
         return False
+    # Brokers before 0.11 report no last stable offset, those before 2.1 no leader epoch.
+    ends, epochs = (None, end), (None, epoch)
     for sample in observation.samples:
-        # Brokers before 0.11 report no last stable offset, those before 2.1 no leader epoch.
         if (
             sample.error is not None
             or not sample.log_end_offset == sample.high_watermark == end
-            or sample.last_stable_offset not in (None, end)
-            or (epoch is not None and sample.leader_epoch not in (None, epoch))
+            or sample.last_stable_offset not in ends
+            or (epoch is not None and sample.leader_epoch not in epochs)
         ):
             return False
     return True

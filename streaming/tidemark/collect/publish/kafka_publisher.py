@@ -26,7 +26,7 @@ from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.core.events import MAX_BYTES
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.client import close_producer, make_producer, reason_of
-from tidemark.kafka.compression import set_gzip_level
+from tidemark.kafka.client_internals import set_gzip_level
 from tidemark.kafka.topics import TopicMismatchError
 from tidemark.settings import Settings
 

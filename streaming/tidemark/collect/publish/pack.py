@@ -10,7 +10,15 @@ import msgspec
 
 from tidemark.collect.codecs.metadata_image import TopicPartition
 from tidemark.core.codec import encode_event, encode_head
-from tidemark.core.events import MAX_BYTES, MAX_EVENTS, VERSION, Event, Observation, Pass, Ranges
+from tidemark.core.events import (
+    MAX_BYTES,
+    MAX_EVENTS,
+    Event,
+    Observation,
+    PartitionNumber,
+    Pass,
+    Ranges,
+)
 
 MAX_MISSED_BYTES: Final = 64 * 1024
 
@@ -18,7 +26,7 @@ MAX_MISSED_BYTES: Final = 64 * 1024
 class EventRecord(NamedTuple):
     """One Kafka record, or one line: Kafka partition, bytes, and the partitions observed in it."""
 
-    group: int
+    group: PartitionNumber
     payload: bytes
     cluster: str
     partitions: tuple[TopicPartition, ...]
@@ -44,17 +52,16 @@ class Packer:
         collector_epoch: int,
         pass_number: int,
         groups: int,
-        version: int = VERSION,
     ) -> None:
-        self._cluster, self._version = cluster, version
-        self._head = encode_head(cluster, collector, collector_epoch, pass_number, version)
+        self._cluster = cluster
+        self._head = encode_head(cluster, collector, collector_epoch, pass_number)
         self._max_size = MAX_BYTES - len(self._head) - 2
         self._open = [_OpenRecord() for _ in range(groups)]
         self._records: list[EventRecord] = []
 
     def add(self, group: int, event: Event) -> None:
         """An event of a partition of `group`."""
-        data = encode_event(event, self._version)
+        data = encode_event(event)
         record = self._open[group]
         if len(record.events) == MAX_EVENTS or record.size + len(data) + 1 > self._max_size:
             self._close(group)
@@ -88,12 +95,6 @@ class Packer:
         for group, places in enumerate(by_group):
             self._close(group)
             self.add(group, msgspec.structs.replace(event, missed=missed_ranges(places)))
-            self._close(group)
-        return self._records
-
-    def finish_without_pass(self) -> list[EventRecord]:
-        """Ends every group without a pass record: the writer is no clock."""
-        for group in range(len(self._open)):
             self._close(group)
         return self._records
 

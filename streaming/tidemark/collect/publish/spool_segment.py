@@ -9,33 +9,17 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
-from msgspec import Meta, Struct
 
 from tidemark.collect.publish.pack import EventRecord
 
 _HEAD: Final = struct.Struct(">II")
 # A record has up to 256 KiB and 256 names of partitions; no frame of ours is longer.
 MAX_FRAME_BYTES: Final = 2 * 1024 * 1024
-MAX_NUMBER: Final = 2**31 - 1
-
-Number = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
-
-
-class _Body(Struct, array_like=True, forbid_unknown_fields=True):
-    """An EventRecord."""
-
-    group: Number
-    payload: bytes
-    cluster: str
-    partitions: list[tuple[str, Number]]
-    droppable: bool
-
-
 _encoder: Final = msgspec.msgpack.Encoder()
-_decoder: Final = msgspec.msgpack.Decoder(_Body)
+_decoder: Final = msgspec.msgpack.Decoder(EventRecord)
 
 
 class DamagedFrameError(Exception):
@@ -48,7 +32,7 @@ class DamagedFrameError(Exception):
 
 def to_frame(record: EventRecord) -> bytes:
     """The bytes of a record in a segment."""
-    body = _encoder.encode(_Body(*record[:3], list(record.partitions), record.droppable))
+    body = _encoder.encode(record)
     return _HEAD.pack(len(body), zlib.crc32(body)) + body
 
 
@@ -67,7 +51,5 @@ def read_frames(data: bytes) -> Iterator[EventRecord]:
             found = _decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise DamagedFrameError(at) from None
-        yield EventRecord(
-            found.group, found.payload, found.cluster, tuple(found.partitions), found.droppable
-        )
+        yield found
         at = start + length

@@ -20,6 +20,7 @@ from typing import Any, Final
 from tidemark.collect.codecs.errors import STALE_CODES
 from tidemark.collect.codecs.list_offsets import (
     CONSUMER,
+    FIRST_WITH_FENCE,
     MAX_VERSION,
     OFFSET,
     ListOffsetsTemplate,
@@ -28,15 +29,13 @@ from tidemark.collect.codecs.list_offsets import (
 from tidemark.collect.codecs.wire import ERROR_CODE, LIST_OFFSETS, RawResponse
 from tidemark.collect.connect.connection import BrokerConnection, NoAnswerError
 from tidemark.collect.connect.event_loop import EventLoop, complete
-from tidemark.collect.sample.request_plan import BrokerPlan, Subset
+from tidemark.collect.watched.request_plan import BrokerPlan, Subset
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.errors import WireError
 
 INTERVAL_SECONDS: Final = 0.1
 # A pass waits shorter for a broker that hangs, and closes its connection.
 HANG_SECONDS: Final = 60.0
-# The first version with a fence (Kafka 2.1).
-FENCED_VERSION: Final = 4
 
 
 class _BrokerReads:
@@ -179,7 +178,7 @@ class FastHighWatermarks:
             self._end_early()
         elif pace is not None and not pace.is_asked and not connection.is_held_back:
             version = connection.version(LIST_OFFSETS, MAX_VERSION) or 0
-            if version >= FENCED_VERSION and pace.due_at <= now < until - pace.took_seconds:
+            if version >= FIRST_WITH_FENCE and pace.due_at <= now < until - pace.took_seconds:
                 pace.is_asked = True
                 self._loop.spawn(self._ask, read, connection, pace, version)
 

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Final
 
 from tidemark.collect.codecs.fetch import BEYOND, NO_FETCH, OFFSET_OUT_OF_RANGE, FetchEntry
-from tidemark.collect.watched.broker_answers import BrokerAnswers, Lineage
+from tidemark.collect.watched.broker_answers import BrokerAnswers
+from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import MAX_LINEAGE
 from tidemark.core.leader_epochs import LineageEntries
@@ -82,7 +83,8 @@ async def read_lineages(
             continue
         _, error, end, known = latest
         _, fetch_error, *_, epoch, epoch_end = fetched
-        if error or fetch_error or known < 0:
+        no_epoch = index in answers.led and index in answers.epochless
+        if error or fetch_error or known < 0 or no_epoch:
             continue
         has_newest = epoch >= 0 and index not in answers.epochless
         newest = (epoch, epoch_end) if has_newest else None

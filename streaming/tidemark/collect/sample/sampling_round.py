@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tidemark.collect.codecs.fetch import VERSION
+from tidemark.collect.codecs.wire import FETCH
 from tidemark.collect.connect.connection import BrokerConnection
 from tidemark.collect.connect.event_loop import Barrier, EventLoop
-from tidemark.collect.sample.request_plan import BrokerPlan
-from tidemark.collect.sample.sampler import Sampler
+from tidemark.collect.legacy.legacy_reads import LegacyReads
+from tidemark.collect.sample.current_reads import CurrentReads
+from tidemark.collect.sample.sampler import ReplicaReads, Sampler
 from tidemark.collect.watched.broker_answers import BrokerAnswers
+from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import TIMED_OUT
 
@@ -32,6 +36,14 @@ async def sample_brokers(
     the samplers that have not come to it, the second one twice as long. `late_seconds` after half
     of the brokers have ended, the pass goes on without the others.
     """
+
+    def choose_reads(sampler: Sampler) -> ReplicaReads:
+        """The one place that asks how old a broker is."""
+        version, plan = sampler.connection.version, sampler.plan
+        if version(FETCH, VERSION) == VERSION:
+            return CurrentReads(plan, sampler.ask, lineage_due)
+        return LegacyReads(plan, sampler.ask, version, timeout_seconds)
+
     barriers = (
         Barrier(loop, len(live), patience_seconds),
         Barrier(loop, len(live), 2 * patience_seconds),
@@ -39,7 +51,7 @@ async def sample_brokers(
     for plan in plans.values():
         plan.answers.clear()
     samplers = [
-        Sampler(live[b], plans[b], iter(barriers), lineage_due, timeout_seconds)
+        Sampler(live[b], plans[b], iter(barriers), choose_reads, timeout_seconds)
         for b in live
         if b in plans
     ]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tidemark.collect.codecs.fetch import FetchEntry
 from tidemark.collect.codecs.list_offsets import OffsetEntry
-from tidemark.core.leader_epochs import LineageEntries
+from tidemark.collect.watched.lineage_schedule import Lineage
 
 
 class RequestTimes(NamedTuple):
@@ -17,13 +17,6 @@ class RequestTimes(NamedTuple):
 
     requested_at: float
     answered_at: float
-
-
-class Lineage(NamedTuple):
-    """Leader epochs of a log, ascending, and the epoch from which they are complete."""
-
-    entries: LineageEntries
-    complete_from: int | None
 
 
 class BrokerAnswers:
@@ -61,11 +54,10 @@ class BrokerAnswers:
         self.unreadable: set[int] = set()
         # Slots of followers whose `latest` was asked again, after the leaders' first answers.
         self.asked_again: set[int] = set()
-        self.lineages: dict[int, Lineage] = {}
-        # Slots of leaders whose lineage came by OffsetForLeaderEpoch with its older epochs, and
-        # whether the broker answers that at all.
-        self.whole_lineages: set[int] = set()
-        self.has_epoch_end_offsets = False
+        # Null: it was to be read and is not yet. Without entries: there is none to be had.
+        self.lineages: dict[int, Lineage | None] = {}
+        # Slots of leaders whose lineage was read without its older epochs.
+        self.newest_epoch_only: set[int] = set()
         # Slots with anything besides their entries in `latest`, `committed` and `fetched`.
         self.unusual: set[int] = set()
         self.latest_times: RequestTimes | None = None
@@ -77,11 +69,6 @@ class BrokerAnswers:
         self.is_late = False
         # Whether the broker's ListOffsets has a fence (v4).
         self.fenced = True
-
-    @property
-    def has_epochs_in_fetch(self) -> bool:
-        """Whether Fetch shows the leader's newest epoch, under a fence: since Kafka 2.7."""
-        return self.fenced and not self.has_epoch_end_offsets
 
     def note_unusual(self) -> None:
         """Once all answers of the pass are there."""

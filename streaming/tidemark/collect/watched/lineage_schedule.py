@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from tidemark.collect.watched.broker_answers import Lineage
 from tidemark.core.events import Observation, Replica
 from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, end_offset_for, is_ordered
 
@@ -21,6 +20,13 @@ PASSES_AFTER_CHANGE: Final = 4
 # intervals.
 READS_IN_A_ROW: Final = 120
 SECONDS_BETWEEN_READS: Final = 30.0
+
+
+class Lineage(NamedTuple):
+    """Leader epochs of a log, ascending, and the epoch from which they are complete."""
+
+    entries: LineageEntries
+    complete_from: int | None
 
 
 @dataclass(slots=True)

@@ -2,48 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from tidemark.collect.codecs.metadata_image import EligibleReplicas, PartitionMetadata, Reassignment
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
+from tidemark.core.events import Observation
 
 _NOT_READ: Final = EligibleReplicas()
 
 
-class MetadataFields:
-    """Fields as in `events.Observation`. Observations share the lists: they are not changed."""
+class ShownMetadata(NamedTuple):
+    """The newest reads of a partition. While they are equal, so are the fields made of them."""
 
-    __slots__ = (
-        "adding",
-        "all_in_sync",
-        "effective_min_in_sync",
-        "eligible",
-        "in_sync",
-        "last_known",
-        "made_of",
-        "removing",
-        "replicas",
-    )
+    metadata: PartitionMetadata
+    eligible: EligibleReplicas
+    reassignment: Reassignment
+    configuration: TopicConfiguration
+    leaderless: bool
 
-    def __init__(
-        self,
-        metadata: PartitionMetadata,
-        eligible: EligibleReplicas,
-        reassignment: Reassignment,
-        configuration: TopicConfiguration,
-    ) -> None:
-        self.made_of = (metadata, eligible, reassignment, configuration)
-        self.replicas = list(metadata.replicas)
-        self.in_sync = list(metadata.in_sync) if metadata.in_sync_known else None
-        self.all_in_sync = metadata.all_in_sync
-        if not eligible.is_of(metadata):
-            eligible = _NOT_READ
-        self.eligible, self.last_known = eligible.eligible, eligible.last_known
-        self.adding, self.removing = list(reassignment.adding), list(reassignment.removing)
-        minimum = configuration.min_in_sync
+
+def metadata_observation(
+    topic: str, number: int, topic_id: str | None, shown: ShownMetadata
+) -> Observation:
+    """Without times, and without what the pass answers. Its copies share the lists."""
+    metadata, minimum = shown.metadata, shown.configuration.min_in_sync
+    eligible = shown.eligible if shown.eligible.is_of(metadata) else _NOT_READ
+    return Observation(
+        topic=topic,
+        partition=number,
+        observed_at=0.0,
+        topic_id=topic_id,
+        leader=metadata.leader if metadata.leader >= 0 else None,
+        leader_epoch=metadata.leader_epoch if metadata.leader_epoch >= 0 else None,
+        leaderless=shown.leaderless,
+        replicas=list(metadata.replicas),
+        in_sync_replicas=list(metadata.in_sync) if metadata.in_sync_known else None,
+        eligible_leader_replicas=eligible.eligible,
+        last_known_eligible_leader_replicas=eligible.last_known,
+        adding=list(shown.reassignment.adding),
+        removing=list(shown.reassignment.removing),
         # min(min.insync.replicas, number of replicas), as Partition.effectiveMinIsr.
-        self.effective_min_in_sync = (
-            None
-            if minimum is None or not self.replicas
-            else max(1, min(minimum, len(self.replicas)))
-        )
+        effective_min_in_sync_replicas=None
+        if minimum is None or not metadata.replicas
+        else max(1, min(minimum, len(metadata.replicas))),
+    )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from zlib import crc32
 
+from msgspec.structs import replace
+
 from tidemark.collect.codecs.metadata_image import EligibleReplicas, PartitionMetadata, Reassignment
 from tidemark.collect.codecs.topic_configuration import ALL_REPLICAS, TopicConfiguration
 from tidemark.collect.watched.broker_answers import BrokerAnswers
 from tidemark.collect.watched.lineage_schedule import LineageSchedule
-from tidemark.collect.watched.metadata_fields import MetadataFields
+from tidemark.collect.watched.metadata_fields import ShownMetadata, metadata_observation
 from tidemark.collect.watched.newest_epoch import NewestEpoch
-from tidemark.core.events import MAX_FAST_SAMPLES, FastHighWatermarks
+from tidemark.core.events import MAX_FAST_SAMPLES, FastHighWatermarks, Observation, Replica
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +64,8 @@ class WatchedPartition:
     is_settled: bool = False
     # A fraction in [0, 1) that differs between partitions.
     spread: float = field(init=False)
-    _metadata_fields: MetadataFields | None = field(default=None, init=False, repr=False)
+    # What the newest observation shows of the metadata: the reads, and the fields made of them.
+    shown: tuple[ShownMetadata, Observation] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.lineage = LineageSchedule(self.metadata.replicas)
@@ -114,13 +117,22 @@ class WatchedPartition:
         taken, self.fast_high_watermarks = self.fast_high_watermarks, None
         return taken
 
-    def metadata_fields(self) -> MetadataFields:
-        """Of the newest metadata."""
-        known = self._metadata_fields
-        made_of = (self.metadata, self.eligible, self.reassignment, self.configuration)
-        if known is None or known.made_of != made_of:
-            known = self._metadata_fields = MetadataFields(*made_of)
-        return known
+    def observation(
+        self, observed_at: float, metadata_at: float, samples: list[Replica]
+    ) -> Observation:
+        """With what the newest metadata shows, and nothing of the leader's log. Unix seconds."""
+        shows = self.metadata, self.eligible, self.reassignment, self.configuration, self.leaderless
+        if self.shown is None or self.shown[0] != shows:
+            read = ShownMetadata(*shows)
+            fields = metadata_observation(self.topic, self.number, self.topic_id, read)
+            self.shown = read, fields
+        return replace(
+            self.shown[1],
+            observed_at=observed_at,
+            metadata_from=self.metadata_from,
+            metadata_at=metadata_at,
+            samples=samples,
+        )
 
     @property
     def eligible_is_due(self) -> bool:

@@ -6,21 +6,22 @@ import getpass
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 
-from tidemark.core.errors import ConfigError
-from tidemark.core.records import Alert
-from tidemark.core.text import rfc3339, table, utc
-from tidemark.kafka.client import choose_connection
-from tidemark.kafka.command_options import (
+from tidemark.command_line.arguments import FiniteRange
+from tidemark.command_line.options import (
     bootstrap_option,
     command_config_option,
     config_option,
     load_with,
 )
+from tidemark.core.alert_records import decode_alerts
+from tidemark.core.errors import ConfigError
+from tidemark.core.records import Alert
+from tidemark.core.text import rfc3339, table, utc
+from tidemark.kafka.client import choose_connection
 from tidemark.kafka.send import send_to_topic
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.settings import Settings
@@ -32,8 +33,6 @@ from tidemark.verbs.ack.selection import (
     open_events,
     select_alerts,
 )
-from tidemark.verbs.alert_records import decode_alerts
-from tidemark.verbs.arguments import FiniteRange
 
 
 @click.command("ack")
@@ -83,7 +82,7 @@ def ack(
             return
         selected = select_alerts(newest, selector)
         to_close = [alert for alert in selected if is_open(alert)]
-        echo = _silent if as_json else click.echo
+        echo: Callable[[str], object] = (lambda _: None) if as_json else click.echo
         for alert in selected:
             if not is_open(alert):
                 ended = f"{alert.reason or 'resolved'} at {rfc3339(alert.ends_at or alert.at)}"
@@ -95,15 +94,8 @@ def ack(
         if as_json:
             closed = [alert for alert in to_close if alert not in waiting]
             before = [alert for alert in selected if not is_open(alert)]
-            _print_json(by=by, closed=closed, already_closed=before, sent=waiting)
-
-
-def _silent(_line: str) -> None:
-    """In place of lines, with --json."""
-
-
-def _print_json(**document: Any) -> None:
-    click.echo(msgspec.json.encode(document))
+            document = {"by": by, "closed": closed, "already_closed": before, "sent": waiting}
+            click.echo(msgspec.json.encode(document))
 
 
 def _login_name() -> str:
@@ -116,7 +108,7 @@ def _login_name() -> str:
 
 def _list(alerts: Sequence[Alert], *, as_json: bool) -> None:
     if as_json:
-        _print_json(open=alerts)
+        click.echo(msgspec.json.encode({"open": alerts}))
         return
     rows = [
         (
@@ -146,7 +138,7 @@ def _confirm(
     alerts: Sequence[Alert],
     by: str,
     seconds: float,
-    echo: Callable[[str], None],
+    echo: Callable[[str], object],
 ) -> list[Alert]:
     """Reports for each alert whether the stream closed it in time; returns those that are open."""
     waiting = {alert.fingerprint: alert for alert in alerts}

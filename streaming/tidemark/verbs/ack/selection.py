@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from tidemark.core.alert_records import newest_by, place
 from tidemark.core.codec import encode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import Ack, Batch
 from tidemark.core.records import Alert
-from tidemark.verbs.alert_records import newest_by, place
 
 _IDENTITY: Final = {"kafka_cluster", "alertname", "severity"}
 # A shorter prefix of a fingerprint is probably a typing error.
@@ -92,7 +92,7 @@ def ack_record(alert: Alert, by: str, comment: str | None, now: float) -> bytes:
         comment=comment,
     )
     batch = Batch(
-        v=1,
+        v=2,
         cluster=alert.labels["kafka_cluster"],
         collector="tidemark-ack",
         collector_epoch=int(now * 1000),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -22,8 +23,9 @@ from tidemark.collect.metadata.read_metadata import read_metadata_of
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import OK
 from tidemark.kafka.client import checked_options
+from tidemark.record_log.segments import Place
 from tidemark.settings import Cluster, parse_address
-from tidemark.verbs.audit.source import Partition, Place, Position
+from tidemark.verbs.audit.source import Partition, Position
 
 ANSWER_SECONDS: Final = 10.0
 DEBUG_REPLICA: Final = -2
@@ -82,19 +84,16 @@ class BrokerSource:
         ]
 
     def positions(self, place: Place, brokers: Collection[int]) -> dict[int, Position | str]:
-        return self._ask_each(brokers, partial(self._position, place))
+        return self._loop.run(self._gather, brokers, partial(self._position, place))
 
     def read(
         self, place: Place, brokers: Collection[int], offset: int, size: int
     ) -> dict[int, bytes | str]:
-        return self._ask_each(brokers, partial(self._records, place, offset, size))
+        return self._loop.run(self._gather, brokers, partial(self._records, place, offset, size))
 
     def close(self) -> None:
         self._connections.close()
         self._loop.close()
-
-    def _ask_each(self, brokers: Collection[int], ask: Any) -> dict[int, Any]:
-        return self._loop.run(self._gather, brokers, ask)
 
     async def _gather(self, brokers: Collection[int], ask: Any) -> dict[int, Any]:
         attempts = {broker: self._loop.spawn(self._answer, broker, ask) for broker in brokers}
@@ -131,12 +130,10 @@ class BrokerSource:
         """Metadata of the first bootstrap server that answers."""
         for number, server in enumerate(self._cluster.bootstrap_servers):
             connection = self._connections.get(-1 - number, *parse_address(server))
-            try:
+            with suppress(NoAnswerError):
                 await self._connect(connection)
                 self._image = await read_metadata_of(connection, None, ANSWER_SECONDS)
-            except NoAnswerError:
-                continue
-            return self._image
+                return self._image
         servers = ", ".join(self._cluster.bootstrap_servers)
         raise ClusterError(
             f"no metadata from {servers}: check that the brokers run, and try again."
@@ -144,15 +141,10 @@ class BrokerSource:
 
     async def _read_configurations(self, topics: Iterable[str]) -> dict[str, TopicConfiguration]:
         """Nothing where it is not allowed, or by brokers that are too old."""
-        assert self._image is not None
-        for broker, connection in sorted(self._connections.by_broker.items()):
+        for _, connection in sorted(self._connections.by_broker.items()):
             if connection.connected:
-                try:
-                    read = await read_configurations(connection, topics, ANSWER_SECONDS)
-                    return read.found
-                except NoAnswerError:
-                    continue
-            del broker
+                with suppress(NoAnswerError):
+                    return (await read_configurations(connection, topics, ANSWER_SECONDS)).found
         return {}
 
     async def _position(self, place: Place, connection: BrokerConnection) -> Position | str:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import random
-import re
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import click
 import msgspec
 from click.core import ParameterSource
 
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.core.text import counted
-from tidemark.kafka.command_options import (
+from tidemark.command_line.arguments import FINDING, FiniteRange, topic_or_partition
+from tidemark.command_line.completion import complete_topics
+from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
     command_config_option,
     config_option,
     load_with,
 )
-from tidemark.kafka.completion import complete_topics
-from tidemark.settings import Settings
-from tidemark.verbs.arguments import FiniteRange
+from tidemark.command_line.progress import progress_bar
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.text import counted
+from tidemark.observations.few_passes import live_cluster
 from tidemark.verbs.audit.brokers import BrokerSource
 from tidemark.verbs.audit.folders import FolderSource
 from tidemark.verbs.audit.pace import Pace
@@ -33,17 +32,17 @@ from tidemark.verbs.audit.partition_audit import PartitionReport
 from tidemark.verbs.audit.publish import publish_findings
 from tidemark.verbs.audit.report import as_text, document, events
 from tidemark.verbs.audit.run import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, audit_partitions
-from tidemark.verbs.audit.source import Place
 from tidemark.verbs.audit.windows import Window, sample, whole
-from tidemark.verbs.few_passes import live_cluster
-from tidemark.verbs.progress import progress_bar
-
-FINDING: Final = 3
-_PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9}))?")
 
 
 @click.command("audit")
-@click.argument("places", metavar="[TOPIC[:PARTITION]]…", nargs=-1, shell_complete=complete_topics)
+@click.argument(
+    "places",
+    metavar="[TOPIC[:PARTITION]]…",
+    nargs=-1,
+    type=topic_or_partition,
+    shell_complete=complete_topics,
+)
 @config_option
 @command_config_option
 @bootstrap_option
@@ -77,7 +76,7 @@ _PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9}))?")
 @click.option("--publish", is_flag=True, help="Send findings to the stream, which raises alerts.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def audit(
-    places: tuple[str, ...],
+    places: tuple[tuple[str, int | None], ...],
     config: Path | None,
     command_config: Path | None,
     bootstrap: str | None,
@@ -99,7 +98,6 @@ def audit(
     if is_whole and any(map(_is_given, ("windows", "seed"))):
         raise ConfigError("--whole compares everything; leave out --sample and --seed.")
     settings = load_with(config, command_config)
-    wanted, topics = parse_places(places)
     if folders and (publish or bootstrap is not None or name is not None):
         raise ConfigError(
             "--log-dirs compares folders only; leave out --publish, --bootstrap and --cluster."
@@ -120,7 +118,10 @@ def audit(
     pace = Pace(int(mebibytes * 1024 * 1024), time.monotonic, time.sleep)
     waits = (0.0, 0.0) if folders else (CONFIRM_SECONDS, CONFIRM_EPOCHS_SECONDS)
     try:
-        partitions = source.partitions(wanted, topics)
+        partitions = source.partitions(
+            {(topic, number) for topic, number in places if number is not None},
+            {topic for topic, number in places if number is None},
+        )
         if not partitions:
             raise ClusterError(
                 "nothing was compared: no partition was found. A user sees the topics on which it "
@@ -133,7 +134,10 @@ def audit(
     _print(reports, read, source, is_whole=is_whole, seed=seed, as_json=as_json)
     found = any(report.findings for report in reports)
     if found and publish and cluster is not None:
-        _publish(settings, cluster.name, reports)
+        sent = events(reports, time.time())
+        publish_findings(settings, cluster.name, sent)
+        topic = settings.topics.replica_state
+        click.echo(f"sent {counted(len(sent), 'event')} to {topic}.", err=True)
     _check_compared(reports)
     return FINDING if found else 0
 
@@ -141,21 +145,6 @@ def audit(
 def _is_given(parameter: str) -> bool:
     source = click.get_current_context().get_parameter_source(parameter)
     return source is ParameterSource.COMMANDLINE
-
-
-def parse_places(texts: Sequence[str]) -> tuple[set[Place], set[str]]:
-    """`orders:3` as a partition, `orders` as a topic. Raises ConfigError."""
-    wanted: set[Place] = set()
-    topics: set[str] = set()
-    for text in texts:
-        match = _PARTITION.fullmatch(text)
-        if match is None:
-            raise ConfigError(f"{text} is no topic; write TOPIC or TOPIC:PARTITION.")
-        if match[2] is None:
-            topics.add(match[1])
-        else:
-            wanted.add((match[1], int(match[2])))
-    return wanted, topics
 
 
 def _print(
@@ -183,14 +172,6 @@ def _print(
     for broker, folder in names.items():
         click.echo(f"broker {broker}: {folder}")
     click.echo("\n".join(as_text(reports, read)))
-
-
-def _publish(settings: Settings, cluster: str, reports: Sequence[PartitionReport]) -> None:
-    findings = events(reports, time.time())
-    publish_findings(settings, cluster, findings)
-    click.echo(
-        f"sent {counted(len(findings), 'event')} to {settings.topics.replica_state}.", err=True
-    )
 
 
 def _check_compared(reports: Sequence[PartitionReport]) -> None:

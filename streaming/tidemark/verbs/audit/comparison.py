@@ -8,11 +8,13 @@ compared.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tidemark.kafka.unpacking import DamagedRecordsError, UnreadableRecordsError
-from tidemark.verbs.audit.batches import Batch, record_digests
+from tidemark.record_log.batches import Batch
+from tidemark.record_log.records import records
 
 
 class Copy(NamedTuple):
@@ -173,6 +175,19 @@ def _records(
         for offset, digest in record_digests(batch).items()
         if begin <= offset < stop
     }
+
+
+def record_digests(batch: Batch) -> dict[int, bytes]:
+    """A digest of timestamp, key, value and headers for each record of a batch, by offset.
+
+    Raises UnreadableRecordsError.
+    """
+    return {record.offset: _digest(record) for record in records(batch)}
+
+
+def _digest(record: Any) -> bytes:
+    parts = (record.timestamp, record.key, record.value, record.headers)
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
 
 def _first_difference(members: dict[int, list[Batch]], begin: int) -> int:

@@ -1,28 +1,30 @@
 """The replicas in the data folders of two or more brokers, or in copies of them.
 
-Mirrors LogSegment, LogManager and CheckpointFile. Only segments and checkpoints are read; nothing
+Mirrors LogSegment and LogManager. Only segments and checkpoints are read; nothing
 is written.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
+from tidemark.collect.sources.log_directories.directory import (
+    FIRST_DIRTY,
+    LogDirectory,
+    LogDirectoryReader,
+    PartitionFiles,
+)
+from tidemark.collect.sources.log_directories.files import LogDirectoryError, read_file
+from tidemark.collect.sources.log_directories.formats import (
+    MAX_OFFSETS_BYTES,
+    FormatError,
+    parse_offsets,
+)
 from tidemark.core.errors import ConfigError
-from tidemark.verbs.audit.segments import end_of, heads, segments_of
-from tidemark.verbs.audit.source import Partition, Place, Position
-
-# A folder such as `orders-0`. Those that are moved, deleted or unknown to the controller end with
-# -future, -delete or -stray.
-_PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-(\d{1,10})")
-MAX_CHECKPOINT_BYTES: Final = 64 * 1024 * 1024
-HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-LOG_STARTS: Final = "log-start-offset-checkpoint"
-CLEANED: Final = "cleaner-offset-checkpoint"
+from tidemark.record_log.segments import Place, end_of, heads, segments_of
+from tidemark.verbs.audit.source import Partition, Position
 
 
 @dataclass
@@ -41,50 +43,34 @@ class FolderSource:
 
     def __init__(self, folders: Collection[Path]) -> None:
         self.names: dict[int, str] = {}
-        self._logs: dict[tuple[Place, int], Path] = {}
-        self._marks: dict[tuple[Place, int], int] = {}
-        self._starts: dict[tuple[Place, int], int] = {}
+        self._logs: dict[tuple[Place, int], PartitionFiles] = {}
+        self._folders: dict[tuple[Place, int], Path] = {}
         # Partitions that the cleaner has cleaned; None where a folder does not say it.
         self._cleaned: set[Place] | None = set()
         self._cursors: dict[tuple[Place, int], _Cursor] = {}
-        ids = {folder: _node_id(folder) for folder in folders}
-        known = all(found is not None for found in ids.values())
-        for number, folder in enumerate(folders, 1):
-            broker = ids[folder] if known else number
-            assert broker is not None
-            self._add(broker, folder)
+        found = [LogDirectoryReader(folder).read() for folder in folders]
+        known = all(directory.broker is not None for directory in found)
+        for number, directory in enumerate(found, 1):
+            self._add(directory, (directory.broker or 0) if known else number)
         if len(self.names) < 2:
             raise ConfigError(
                 "--log-dirs needs the folders of two brokers or more; these are of broker "
                 f"{next(iter(self.names), 'none')} only."
             )
 
-    def _add(self, broker: int, folder: Path) -> None:
-        name = self.names.get(broker)
+    def _add(self, directory: LogDirectory, broker: int) -> None:
+        folder, name = directory.path, self.names.get(broker)
         self.names[broker] = str(folder) if name is None else f"{name}, {folder}"
-        try:
-            entries = sorted(folder.iterdir())
-        except OSError as error:
-            raise ConfigError(f"cannot read {folder}: {error.strerror}.") from None
-        marks = _read_checkpoint(folder / HIGH_WATERMARKS)
-        starts = _read_checkpoint(folder / LOG_STARTS) or {}
-        cleaned = _read_checkpoint(folder / CLEANED)
+        if directory.errors and not directory.partitions:
+            raise ConfigError(str(directory.errors[0]))
+        cleaned = _cleaned(folder / FIRST_DIRTY)
         if cleaned is None or self._cleaned is None:
             self._cleaned = None
         else:
-            self._cleaned |= cleaned.keys()
-        for entry in entries:
-            match = _PARTITION.fullmatch(entry.name)
-            if match is None or not entry.is_dir():
-                continue
-            place = (match[1], int(match[2]))
-            if place[0] == "__cluster_metadata":
-                # Its replicas are those of the quorum, which has a high watermark of its own.
-                continue
-            self._logs[place, broker] = entry
-            self._starts[place, broker] = starts.get(place, 0)
-            if marks is not None and place in marks:
-                self._marks[place, broker] = marks[place]
+            self._cleaned |= cleaned
+        for place, files in directory.partitions.items():
+            self._logs[place, broker] = files
+            self._folders[place, broker] = folder / f"{place[0]}-{place[1]}"
 
     def partitions(self, wanted: Collection[Place], topics: Collection[str]) -> list[Partition]:
         """The partitions named, those of `topics`, or all. Raises ConfigError for a missing one."""
@@ -119,15 +105,17 @@ class FolderSource:
         self._cursors.clear()
 
     def _position(self, place: Place, broker: int) -> Position | str:
+        files = self._logs[place, broker]
         try:
-            segments = self._segments(place, broker)
+            segments = segments_of(self._folders[place, broker])
             if not segments:
                 return "no segment"
-            start = max(segments[0][0], self._starts[place, broker])
+            start = max(segments[0][0], files.log_start_offset or 0)
             end, damage = end_of(*segments[-1])
         except OSError as error:
             return f"cannot read {error.filename}: {error.strerror}"
-        mark = self._marks.get((place, broker))
+        # 0 also where the file does not name the replica.
+        mark = files.high_watermark or None
         high_watermark = end if mark is None else min(mark, end)
         return Position(
             start,
@@ -138,13 +126,9 @@ class FolderSource:
             damage=damage,
         )
 
-    def _segments(self, place: Place, broker: int) -> list[tuple[int, Path]]:
-        """Base offset and file of each segment, ascending."""
-        return segments_of(self._logs[place, broker])
-
     def _read(self, place: Place, broker: int, offset: int, size: int) -> bytes | str:
         try:
-            segments = self._segments(place, broker)
+            segments = segments_of(self._folders[place, broker])
             return self._read_at(segments, place, broker, offset, size)
         except OSError as error:
             return f"cannot read {error.filename}: {error.strerror}"
@@ -170,7 +154,7 @@ class FolderSource:
                 )
                 if found is None:
                     continue
-                if found.damage is not None:
+                if found.batch is None:
                     return f"{path}, byte {found.position}: {found.damage}"
                 log.seek(found.position)
                 self._cursors[place, broker] = _Cursor(base, found.position, offset)
@@ -178,26 +162,10 @@ class FolderSource:
         return "the log ends here"
 
 
-def _node_id(folder: Path) -> int | None:
-    """`node.id`, or `broker.id` before KRaft, of meta.properties."""
+def _cleaned(path: Path) -> set[Place] | None:
+    """The partitions that a file names; None where there is none that can be read as a whole."""
     try:
-        text = (folder / "meta.properties").read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        content = read_file(path, MAX_OFFSETS_BYTES, tries=1)
+        return None if content is None else set(parse_offsets(content.data))
+    except (LogDirectoryError, FormatError):
         return None
-    match = re.search(r"^(?:node|broker)\.id=(\d{1,9})\s*$", text[:10_000], re.MULTILINE)
-    return None if match is None else int(match[1])
-
-
-def _read_checkpoint(path: Path) -> dict[Place, int] | None:
-    """The offsets of a CheckpointFile; None where it is absent. Other lines are left out."""
-    try:
-        with path.open("rb") as file:
-            text = file.read(MAX_CHECKPOINT_BYTES).decode(errors="replace")
-    except OSError:
-        return None
-    found = {}
-    for line in text.splitlines()[2:]:
-        words = line.split()
-        if len(words) == 3 and words[1].isdecimal() and words[2].isdecimal():
-            found[words[0], int(words[1])] = int(words[2])
-    return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidemark.core.text import counted
-from tidemark.verbs.audit.batches import (
+from tidemark.record_log.batches import (
     MAX_BATCH_BYTES,
     Batch,
     DamagedLogError,
@@ -151,8 +151,8 @@ class PartitionAudit:
             )
         if not all(p.exact for p in positions):
             report.notes.append(
-                "a copy has no replication-offset-checkpoint: compared up to the common end, "
-                "above which a log may still be cut"
+                "a copy has no whole replication-offset-checkpoint: compared up to the common "
+                "end, above which a log may still be cut"
             )
         report.notes += [f"{p.damage}: compared up to there" for p in positions if p.damage]
         if self._partition.compacted is None:

@@ -15,26 +15,26 @@ COLLECTOR: Final = "tidemark-audit"
 
 
 def publish_findings(settings: Settings, cluster: str, findings: Sequence[Audit]) -> None:
-    """Sends each finding to the Kafka partition of its partition. Raises ClusterError."""
+    """Sends each finding to the Kafka partition of its partition. Raises ClusterError.
 
-    def records(partitions: int) -> list[Record]:
-        groups = [group_of(cluster, each.topic, each.partition, partitions) for each in findings]
-        values = [_record(cluster, each) for each in findings]
-        return [(group, None, value) for group, value in zip(groups, values, strict=True)]
+    The sender is not a collector: it has no pass and owns no partition.
+    """
 
-    cure = "The findings may not be published: try again."
-    send_to_topic(settings.kafka, settings.topics.replica_state, records, cure)
-
-
-def _record(cluster: str, event: Audit) -> bytes:
-    """The sender is not a collector: it has no pass and owns no partition."""
-    return encode_batch(
-        Batch(
-            v=1,
+    def record(event: Audit, partitions: int) -> Record:
+        batch = Batch(
+            v=2,
             cluster=cluster,
             collector=COLLECTOR,
             collector_epoch=int(event.observed_at * 1000),
             pass_number=0,
             events=[event],
         )
+        group = group_of(cluster, event.topic, event.partition, partitions)
+        return group, None, encode_batch(batch)
+
+    send_to_topic(
+        settings.kafka,
+        settings.topics.replica_state,
+        lambda partitions: [record(event, partitions) for event in findings],
+        "The findings may not be published: try again.",
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
-# A topic and the number of a partition.
-Place = tuple[str, int]
+from tidemark.record_log.segments import Place
 
 
 class Position(NamedTuple):

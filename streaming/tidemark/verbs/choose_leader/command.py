@@ -10,14 +10,11 @@ import click
 import msgspec
 
 from tidemark.assess import leader_choice
-from tidemark.assess.election_commands import Command, election_commands
-from tidemark.assess.leader_choice import LeaderChoice
+from tidemark.assess.election_commands import election_commands
 from tidemark.collect.metadata.refusals import RECORDS, TOPIC_CONFIGURATION, TOPICS
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.core.records import View
-from tidemark.detect.thresholds import Detection
-from tidemark.kafka.client import choose_connection
-from tidemark.kafka.command_options import (
+from tidemark.command_line.arguments import FINDING, topic_name
+from tidemark.command_line.completion import complete_topics
+from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
     command_config_option,
@@ -25,16 +22,16 @@ from tidemark.kafka.command_options import (
     load_with,
     refuse_both,
 )
-from tidemark.kafka.completion import complete_topics
-from tidemark.settings import Cluster, Collect, Settings
-from tidemark.verbs.arguments import topic_name
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.records import View
+from tidemark.kafka.client import choose_connection
+from tidemark.observations.cluster_views import ClusterViews
+from tidemark.observations.few_passes import MIN_PASSES, FinishedPass, live_cluster, observe_views
+from tidemark.observations.recorded_views import read_recording
+from tidemark.settings import Cluster, Settings
 from tidemark.verbs.choose_leader.report import as_text, document
 from tidemark.verbs.choose_leader.stored_view import read_stored_view, with_earlier_samples
-from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster, refusal_lines
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
-from tidemark.verbs.safe_to_stop.recorded import choose_recorded, read_recording
 
-FINDING: Final = 3
 # The lineages of replicas and min.insync.replicas take a few passes, or cannot be read.
 MAX_SECONDS: Final = 6.0
 
@@ -69,16 +66,16 @@ def choose_leader(
     servers = None
     refuse_both(source, bootstrap)
     if source is not None:
-        found = read_recording(source, settings.detect, "choose-leader")
-        view = find_view(found, choose_recorded(found.clusters, name), topic, partition)
+        found, chosen = read_recording(source, settings.detect, "choose-leader", name)
+        view = find_view(found, chosen, topic, partition)
     else:
         cluster = live_cluster(settings, bootstrap, name)
-        live = observe_topic(cluster, settings.collect, settings.detect, topic)
+        live = observe_topic(cluster, settings, topic)
         view = find_view(live, cluster.name, topic, partition)
         view = with_earlier_samples(view, _stored(settings, bootstrap, view))
         servers = ",".join(cluster.bootstrap_servers)
     made = leader_choice.choose_leader(view)
-    commands = _commands(view, made, servers)
+    commands = [] if made.best is None else election_commands(view, made.best, servers)
     if as_json:
         click.echo(msgspec.json.encode(document(view, made, commands)))
     else:
@@ -86,21 +83,16 @@ def choose_leader(
     return 0 if made.best is not None and made.best.loses_nothing else FINDING
 
 
-def observe_topic(
-    cluster: Cluster, settings: Collect, detection: Detection, topic: str
-) -> ClusterViews:
+def observe_topic(cluster: Cluster, settings: Settings, topic: str) -> ClusterViews:
     """The views of a topic's partitions now."""
-    found = ClusterViews(detection)
-    for done in few_passes(cluster, settings, [re.escape(topic)]):
-        for batch in done.batches:
-            found.add(batch)
-        if done.seconds > MAX_SECONDS or (
+
+    def is_enough(done: FinishedPass, found: ClusterViews) -> bool:
+        return done.seconds > MAX_SECONDS or (
             done.number > MIN_PASSES and all(map(_is_complete, found.views(cluster.name)))
-        ):
-            break
-    for line in refusal_lines(done.refused, (TOPICS, RECORDS, TOPIC_CONFIGURATION)):
-        click.echo(line, err=True)
-    return found
+        )
+
+    asked = (TOPICS, RECORDS, TOPIC_CONFIGURATION)
+    return observe_views(cluster, settings, re.escape(topic), asked, is_enough)
 
 
 def find_view(found: ClusterViews, cluster: str, topic: str, partition: int) -> View:
@@ -149,7 +141,3 @@ def _stored(settings: Settings, bootstrap: str | None, view: View) -> View | Non
             err=True,
         )
     return found
-
-
-def _commands(view: View, made: LeaderChoice, servers: str | None) -> list[Command]:
-    return [] if made.best is None else election_commands(view, made.best, servers)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tidemark.assess.election_commands import Command
-from tidemark.assess.leader_choice import Choice, Gain, LeaderChoice, OffsetRange
-from tidemark.assess.leader_death import records_of
+from tidemark.assess.leader_choice import Choice, Gain, LeaderChoice
+from tidemark.assess.leader_death import range_text, records_of
 from tidemark.core.records import View
 from tidemark.core.text import counted, duration, table, utc
 
@@ -69,7 +69,7 @@ def losses(choice: Choice) -> str:
         number = counted(records_of(choice.committed), "committed record")
         parts.append(f"{number} {choice.committed}")
     if choice.possible is not None:
-        parts.append(f"possibly {_possible(choice.possible)}")
+        parts.append(f"possibly {range_text(choice.possible)}")
     if not parts:
         return "no record that was seen"
     return ", and ".join(parts)
@@ -98,16 +98,15 @@ def document(view: View, made: LeaderChoice, commands: list[Command]) -> dict[st
         "in_sync_replicas": view.in_sync_replicas,
         "eligible_leader_replicas": view.eligible_leader_replicas,
         "baseline": made.baseline._asdict(),
-        "choices": [_choice(choice) for choice in made.choices],
+        "choices": [
+            choice._asdict() | {"truncations": [cut._asdict() for cut in choice.truncations]}
+            for choice in made.choices
+        ],
         "best": None if best is None else best.broker,
         "loses_nothing": best is not None and best.loses_nothing,
         "waiting": [gain._asdict() for gain in made.gains],
         "commands": [command._asdict() for command in commands],
     }
-
-
-def _choice(choice: Choice) -> dict[str, Any]:
-    return choice._asdict() | {"truncations": [cut._asdict() for cut in choice.truncations]}
 
 
 def _heading(view: View) -> str:
@@ -146,8 +145,8 @@ def _row(choice: Choice, now: float) -> tuple[str, ...]:
         sampled,
         _known(choice.last_epoch),
         _known(choice.log_end_offset),
-        "unknown" if unknown else _counted(choice.committed),
-        "unknown" if unknown else "none" if not choice.possible else _possible(choice.possible),
+        "unknown" if unknown else range_text(choice.committed),
+        "unknown" if unknown else range_text(choice.possible),
         "" if not lost or not choice.lost_ms else f"≥ {duration(choice.lost_ms)}",
     )
 
@@ -161,16 +160,6 @@ def _details(choice: Choice) -> list[str]:
     ]
     proof = "no committed record is lost" if choice.doubt is None else choice.doubt
     return [f"{choice.broker}: {'; '.join([proof, *cuts])}"]
-
-
-def _counted(lost: OffsetRange | None) -> str:
-    return "none" if lost is None else f"{records_of(lost)} {lost}"
-
-
-def _possible(lost: OffsetRange) -> str:
-    if lost.end is None:
-        return f"from {lost.start} on"
-    return f"{records_of(lost)} {lost}"
 
 
 def _known(value: object) -> str:

@@ -11,27 +11,27 @@ from typing import Final
 import click
 import msgspec
 
+from tidemark.assess.losses import LossFilter
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, RECORDS, TOPIC_CONFIGURATION
 from tidemark.collect.sources.log_directories.sidecar import parse_log_dirs
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.core.events import Observation
-from tidemark.kafka.client import choose_connection
-from tidemark.kafka.command_options import (
+from tidemark.command_line.arguments import parse_since, topic_name
+from tidemark.command_line.completion import complete_topics
+from tidemark.command_line.log_drawing import draw_logs
+from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
     command_config_option,
     config_option,
     load_with,
 )
-from tidemark.kafka.completion import complete_topics
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.events import Observation
+from tidemark.kafka.client import choose_connection
+from tidemark.observations.few_passes import MIN_PASSES, few_passes, live_cluster, report_refusals
 from tidemark.settings import Cluster, Collect
-from tidemark.verbs.arguments import topic_name
-from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster, refusal_lines
 from tidemark.verbs.inspect.coordinator import list_coordinated
-from tidemark.verbs.inspect.drawing import draw_logs
 from tidemark.verbs.inspect.log_directories import show_log_directories
-from tidemark.verbs.inspect.losses import LossFilter, parse_since
-from tidemark.verbs.inspect.losses_command import show_losses
+from tidemark.verbs.inspect.losses import show_losses
 from tidemark.verbs.inspect.replica_table import heading, replica_table
 
 # min.insync.replicas may be unreadable for lack of a permission: stop waiting for it.
@@ -141,8 +141,7 @@ def observe_topic(cluster: Cluster, settings: Collect, topic: str) -> list[Obser
         complete = all(o.effective_min_in_sync_replicas is not None for o in found.values())
         if done.number >= (MIN_PASSES if complete else MAX_PASSES):
             break
-    for line in refusal_lines(done.refused, (RECORDS, TOPIC_CONFIGURATION, REASSIGNMENTS)):
-        click.echo(line, err=True)
+    report_refusals(done.refused, (RECORDS, TOPIC_CONFIGURATION, REASSIGNMENTS))
     if not found:
         close = difflib.get_close_matches(topic, done.topics, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""

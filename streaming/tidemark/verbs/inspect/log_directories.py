@@ -18,8 +18,9 @@ from tidemark.collect.sources.log_directories.files import LogDirectoryError
 from tidemark.collect.sources.log_directories.formats import TopicPartition
 from tidemark.collect.sources.log_directories.segments import Segments, read_segments
 from tidemark.collect.sources.log_directories.sidecar import identify
+from tidemark.command_line.arguments import FINDING
 from tidemark.core.errors import ClusterError
-from tidemark.core.text import table, utc
+from tidemark.core.text import known, table, utc
 
 COLUMNS: Final = (
     "partition",
@@ -34,8 +35,6 @@ COLUMNS: Final = (
 )
 # The newest epochs of a line.
 MAX_EPOCHS: Final = 4
-# Exit status: files that cannot be used.
-FOUND: Final = 3
 
 
 def show_log_directories(
@@ -65,7 +64,7 @@ def show_log_directories(
     if not shown and topic is not None:
         name = topic if partition is None else f"{topic}-{partition}"
         raise ClusterError(f"these log directories have no folder of {name}.")
-    return FOUND if errors else 0
+    return FINDING if errors else 0
 
 
 def directory_heading(directory: LogDirectory, broker: int) -> str:
@@ -115,8 +114,8 @@ def _row(key: TopicPartition, files: PartitionFiles, segments: Segments | None) 
         )
     return (
         f"{key[0]}-{key[1]}",
-        _text(files.high_watermark),
-        _text(files.recovery_point),
+        known(files.high_watermark),
+        known(files.recovery_point),
         # Kafka lists only logs and cleaners that have moved.
         "" if files.log_start_offset is None else str(files.log_start_offset),
         "" if files.first_dirty_offset is None else str(files.first_dirty_offset),
@@ -141,7 +140,3 @@ def _print_lines(
         }
         known = {name: value for name, value in line.items() if value is not None}
         click.echo(msgspec.json.encode(known))
-
-
-def _text(value: int | None) -> str:
-    return "?" if value is None else str(value)

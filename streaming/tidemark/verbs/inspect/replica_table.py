@@ -6,7 +6,7 @@ from typing import Final
 
 from tidemark.assess.reassignment_progress import remaining_records
 from tidemark.core.events import Observation, Replica
-from tidemark.core.text import counted, table
+from tidemark.core.text import counted, known, table
 
 COLUMNS: Final = (
     "broker",
@@ -24,14 +24,14 @@ _UNKNOWN: Final = "?"
 
 
 def heading(observation: Observation) -> str:
-    leader = "none" if observation.leaderless else _text(observation.leader)
+    leader = "none" if observation.leaderless else known(observation.leader)
     parts = [
         f"{observation.topic}-{observation.partition}",
         f"leader {leader}",
-        f"epoch {_text(observation.leader_epoch)}",
+        f"epoch {known(observation.leader_epoch)}",
         f"in sync {_list(observation.in_sync_replicas)} of {_list(observation.replicas)}",
-        f"min in sync {_text(observation.effective_min_in_sync_replicas)}",
-        f"committed to {_text(observation.committed)}",
+        f"min in sync {known(observation.effective_min_in_sync_replicas)}",
+        f"committed to {known(observation.committed)}",
     ]
     if observation.eligible_leader_replicas:
         parts.append(f"eligible {_list(observation.eligible_leader_replicas)}")
@@ -67,12 +67,12 @@ def _row(observation: Observation, sample: Replica) -> tuple[str, ...]:
         str(sample.broker),
         "leader" if sample.broker == observation.leader else "follower",
         _UNKNOWN if in_sync is None else "yes" if sample.broker in in_sync else "no",
-        _text(sample.log_end_offset),
-        _text(sample.high_watermark),
+        known(sample.log_end_offset),
+        known(sample.high_watermark),
         _lag(observation, sample),
-        _text(sample.log_start_offset),
-        _text(sample.last_stable_offset),
-        _text(sample.leader_epoch),
+        known(sample.log_start_offset),
+        known(sample.last_stable_offset),
+        known(sample.leader_epoch),
         sample.error or "",
     )
 
@@ -87,10 +87,6 @@ def _lag(observation: Observation, sample: Replica) -> str:
         return _UNKNOWN
     low, high = max(before - end, 0), max((before if after is None else after) - end, 0)
     return str(low) if low == high else f"{low}…{high}"
-
-
-def _text(value: int | None) -> str:
-    return _UNKNOWN if value is None else str(value)
 
 
 def _list(values: list[int] | None) -> str:

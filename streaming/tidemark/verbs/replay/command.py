@@ -8,15 +8,13 @@ from pathlib import Path
 import click
 import msgspec
 
+from tidemark.command_line.options import config_option
 from tidemark.core.errors import ConfigError
-from tidemark.core.records import Alert, DeadLetter
 from tidemark.detect.thresholds import Detection
 from tidemark.garbage_collector import collect_seldom
-from tidemark.kafka.command_options import config_option
+from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines
 from tidemark.settings import load_settings, read_document
-from tidemark.verbs.recording import check_sources, read_lines
 from tidemark.verbs.replay.episodes import Episodes, compare, summary
-from tidemark.verbs.replay.reducer import LineReducer, unreadable_letter
 from tidemark.verbs.replay.timeline import LEGEND, TimeLine
 
 
@@ -98,15 +96,13 @@ def show_difference(
 ) -> None:
     """Prints the pages and tickets of only one of the two, and the totals."""
     old, new = Episodes(), Episodes()
-    sides = ((LineReducer(detection), old), (LineReducer(other), new))
+    before, after = LineReducer(detection), LineReducer(other)
     for line in read_lines(sources, _report):
-        for reducer, episodes in sides:
-            for record in reducer.records(line, "alerts", "dead_letters"):
-                if isinstance(record, Alert):
-                    episodes.add(record)
-                elif isinstance(record, DeadLetter) and episodes is old:
-                    _report(unreadable_letter(record, sources))
-    sides[0][0].check_readable(sources)
+        for alert in before.alerts(line, sources, _report):
+            old.add(alert)
+        for alert in after.alerts(line, sources, report=lambda _: None):
+            new.add(alert)
+    before.check_readable(sources)
     changes = compare(old, new)
     for change in changes:
         click.echo(msgspec.json.encode(change.document()) if as_json else change.line())

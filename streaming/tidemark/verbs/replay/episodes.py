@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
+from tidemark.core.alert_records import place
 from tidemark.core.records import Alert
 from tidemark.core.text import duration, utc
-from tidemark.verbs.alert_records import place
 
 # By severity. Info alerts call for no reaction and are not compared.
 KINDS: Final = {"critical": "page", "warning": "ticket"}

@@ -7,11 +7,11 @@ from typing import Final
 
 import click
 
+from tidemark.core.alert_records import place
 from tidemark.core.records import Alert, DeadLetter, ReplicaView, View, decode_record
-from tidemark.core.text import duration, utc
+from tidemark.core.text import duration, known, utc
+from tidemark.observations.recorded_lines import unreadable_letter
 from tidemark.reduce.rows import Row
-from tidemark.verbs.alert_records import place
-from tidemark.verbs.replay.reducer import unreadable_letter
 
 WIDTH: Final = 16
 LEGEND: Final = (
@@ -74,8 +74,8 @@ def _alert_line(alert: Alert) -> str:
 def _changes(old: View | None, new: View) -> Iterator[str]:
     if old is None or old.topic_id != new.topic_id:
         yield from () if old is None else ("created again",)
-        in_sync = f"in sync {_text(new.in_sync_replicas)} of {new.assigned}"
-        yield f"leader {_leader(new)}, epoch {_text(new.leader_epoch)}, {in_sync}"
+        in_sync = f"in sync {known(new.in_sync_replicas)} of {new.assigned}"
+        yield f"leader {_leader(new)}, epoch {known(new.leader_epoch)}, {in_sync}"
     else:
         pairs = (
             ("leader", _leader(old), _leader(new)),
@@ -88,7 +88,7 @@ def _changes(old: View | None, new: View) -> Iterator[str]:
         )
         for name, before, after in pairs:
             if before != after:
-                yield f"{name} {_text(before)} → {_text(after)}"
+                yield f"{name} {known(before)} → {known(after)}"
         if bool(old.missed_passes) != bool(new.missed_passes):
             yield "not seen" if new.missed_passes else "seen again"
     errors = {} if old is None else {replica.broker: replica.error for replica in old.replicas}
@@ -113,12 +113,8 @@ def _draw_replica(replica: ReplicaView, low: int, high: int) -> str:
         mark = min(column(high_watermark), at)
         bar = "=" * mark + ("X" if mark == at else f"H{'-' * (at - mark - 1)}E")
     stale = "" if replica.error is None else " last seen"
-    return f"{replica.broker} {bar.ljust(WIDTH)} HW {_text(high_watermark)} LEO {end}{stale}"
+    return f"{replica.broker} {bar.ljust(WIDTH)} HW {known(high_watermark)} LEO {end}{stale}"
 
 
 def _leader(view: View) -> str:
-    return "none" if view.leaderless else _text(view.leader)
-
-
-def _text(value: object) -> str:
-    return "?" if value is None else str(value)
+    return "none" if view.leaderless else known(view.leader)

@@ -10,13 +10,11 @@ from typing import Final
 import click
 import msgspec
 
-from tidemark.assess.candidates import LAG_LIMIT_MS
+from tidemark.assess.candidates import LagThreshold
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.core.records import View
-from tidemark.core.text import duration
-from tidemark.detect.thresholds import Detection
-from tidemark.kafka.command_options import (
+from tidemark.command_line.arguments import FINDING, FiniteRange
+from tidemark.command_line.completion import complete_brokers
+from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
     command_config_option,
@@ -24,22 +22,21 @@ from tidemark.kafka.command_options import (
     load_with,
     refuse_both,
 )
-from tidemark.kafka.completion import complete_brokers
-from tidemark.settings import Cluster, Collect
-from tidemark.verbs.arguments import FiniteRange
-from tidemark.verbs.few_passes import (
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.records import View
+from tidemark.core.text import duration
+from tidemark.observations.cluster_views import ClusterViews
+from tidemark.observations.few_passes import (
     MIN_PASSES,
     FinishedPass,
-    few_passes,
     live_cluster,
-    refusal_lines,
+    observe_views,
 )
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
-from tidemark.verbs.safe_to_stop.recorded import choose_recorded, read_recording
+from tidemark.observations.recorded_views import read_recording
+from tidemark.settings import Cluster, Settings
 from tidemark.verbs.safe_to_stop.verdict import StopVerdict, as_text, conclusion, judge
 
 VERB: Final = "safe-to-stop"
-FINDING: Final = 3
 # min.insync.replicas may be unreadable for lack of a permission: stop waiting for it.
 MAX_SECONDS: Final = 10.0
 # An in-sync follower with less lag is fetching. One with more gets time to catch up.
@@ -97,20 +94,18 @@ def safe_to_stop(
     if source is not None:
         if wait_seconds is not None:
             raise ConfigError("--wait needs a live cluster; leave out --from.")
-        found = read_recording(source, settings.detect, VERB)
-        cluster = choose_recorded(found.clusters, name)
+        found, cluster = read_recording(source, settings.detect, VERB, name)
         verdict = _judge(found, cluster, brokers, racks)
     else:
         live = live_cluster(settings, bootstrap, name)
-        verdict = judge_live(live, settings.collect, settings.detect, brokers, racks, wait_seconds)
+        verdict = judge_live(live, settings, brokers, racks, wait_seconds)
     click.echo(msgspec.json.encode(verdict.document()) if as_json else "\n".join(as_text(verdict)))
     return 0 if verdict.safe else FINDING
 
 
 def judge_live(
     cluster: Cluster,
-    settings: Collect,
-    detection: Detection,
+    settings: Settings,
     brokers: tuple[int, ...],
     racks: tuple[str, ...],
     wait_seconds: float | None,
@@ -129,14 +124,13 @@ def judge_live(
             click.echo(f"{VERB}: after {waited}: {conclusion(verdict)}", err=True)
         return verdict.safe
 
-    found = observe_cluster(cluster, settings, detection, is_done)
+    found = observe_cluster(cluster, settings, is_done)
     return _judge(found, cluster.name, brokers, racks)
 
 
 def observe_cluster(
     cluster: Cluster,
-    settings: Collect,
-    detection: Detection,
+    settings: Settings,
     is_done: Callable[[ClusterViews, float], bool] = lambda _found, _seconds: True,
 ) -> ClusterViews:
     """The views of every topic, whatever the cluster's topic filters and shard.
@@ -144,26 +138,25 @@ def observe_cluster(
     Takes two passes, or up to MAX_SECONDS while minimums are unread or an in-sync follower is
     behind; then as many as it takes until `is_done`, which gets the seconds since the start.
     """
-    found = ClusterViews(detection)
-    for done in few_passes(cluster, settings, [".*"]):
-        for batch in done.batches:
-            found.add(batch)
-        if _is_enough(done, found.views(cluster.name)) and is_done(found, done.seconds):
-            break
-    for line in refusal_lines(done.refused, (TOPICS, TOPIC_CONFIGURATION, REASSIGNMENTS)):
-        click.echo(line, err=True)
-    return found
+
+    def is_enough(done: FinishedPass, found: ClusterViews) -> bool:
+        views = found.views(cluster.name)
+        return _is_enough(done, views, found.lag_threshold) and is_done(found, done.seconds)
+
+    asked = (TOPICS, TOPIC_CONFIGURATION, REASSIGNMENTS)
+    return observe_views(cluster, settings, ".*", asked, is_enough)
 
 
-def _is_enough(done: FinishedPass, views: list[View]) -> bool:
+def _is_enough(done: FinishedPass, views: list[View], lag_threshold: LagThreshold) -> bool:
     """Whether the passes so far show what can be known."""
     if done.seconds > MAX_SECONDS:
         return True
     if done.number < MIN_PASSES or any(v.effective_min_in_sync_replicas is None for v in views):
         return False
-    return done.seconds * 1000 > LAG_LIMIT_MS + 500 or not any(
+    return not any(
         replica.in_sync and not replica.inferred and (replica.lag_ms or 0.0) > CATCHING_UP_MS
         for view in views
+        if done.seconds * 1000 <= lag_threshold(view.topic) + 500
         for replica in view.replicas
     )
 

@@ -7,12 +7,12 @@ from typing import Final
 
 import msgspec
 
-from tidemark.assess.leader_death import LeaderDeath, deaths
-from tidemark.assess.safe_to_stop import EFFECTS, StopImpact, stop_impacts
+from tidemark.assess.leader_death import LeaderDeath, deaths, records_of
+from tidemark.assess.safe_to_stop import EFFECT_TEXTS, EFFECTS, StopImpact, stop_impacts
 from tidemark.core.events import OK
 from tidemark.core.records import View
 from tidemark.core.text import counted, duration, table
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
+from tidemark.observations.cluster_views import ClusterViews
 
 # At most so many partitions of a range are named.
 MAX_NAMED: Final = 1_000
@@ -21,26 +21,8 @@ NEVER_SEEN: Final = "never seen: none of its replicas answered"
 MAX_ROWS: Final = 100
 # Partitions at risk that are listed.
 MAX_AT_RISK: Final = 5
-_WORDS: Final = {
-    "offline": "offline",
-    "under_min_isr": "under min ISR",
-    "unknown": "unknown",
-    "last_copy": "down to a last copy",
-}
-
-
-class AtRisk(msgspec.Struct, kw_only=True):
-    """One partition, if the brokers died now instead of stopping in order."""
-
-    topic: str
-    partition: int
-    election: str
-    successor: int | None
-    # Committed records that would be lost (offline: would be gone with the log of the leader), and
-    # those that only producers with acks=1 may have an acknowledgement for. [from, to).
-    committed: tuple[int, int] | None
-    uncommitted: tuple[int, int] | None
-    lost_ms: float | None
+# Of a LeaderDeath, in JSON. Ranges of records are [from, to).
+AT_RISK_FIELDS: Final = ("election", "successor", "committed", "uncommitted", "lost_ms")
 
 
 class StopVerdict(msgspec.Struct, kw_only=True):
@@ -63,8 +45,9 @@ class StopVerdict(msgspec.Struct, kw_only=True):
     # Partitions that the collector counts but no broker reported, besides those among the impacts.
     not_shown: int
     impacts: list[StopImpact]
-    # The worst first, at most MAX_AT_RISK, and how many there are.
-    at_risk: list[AtRisk]
+    # If the brokers died now instead of stopping in order: the worst first, at most MAX_AT_RISK,
+    # and how many there are.
+    at_risk: list[tuple[View, LeaderDeath]]
     partitions_at_risk: int
 
     def document(self) -> dict[str, object]:
@@ -72,7 +55,12 @@ class StopVerdict(msgspec.Struct, kw_only=True):
             {name: value for name, value in impact._asdict().items() if name != "cluster"}
             for impact in self.impacts
         ]
-        return {**msgspec.structs.asdict(self), "impacts": impacts}
+        at_risk = [
+            {"topic": view.topic, "partition": view.partition}
+            | {name: getattr(death, name) for name in AT_RISK_FIELDS}
+            for view, death in self.at_risk
+        ]
+        return {**msgspec.structs.asdict(self), "impacts": impacts, "at_risk": at_risk}
 
 
 def judge(found: ClusterViews, cluster: str, *brokers: int) -> StopVerdict:
@@ -80,7 +68,8 @@ def judge(found: ClusterViews, cluster: str, *brokers: int) -> StopVerdict:
     views, stopped = found.views(cluster), sorted(brokers)
     never_seen = list(_never_seen(found, cluster, views))
     impacts = sorted(
-        stop_impacts(views, *stopped) + never_seen, key=lambda impact: EFFECTS.index(impact.effect)
+        stop_impacts(views, found.lag_threshold, *stopped) + never_seen,
+        key=lambda impact: EFFECTS.index(impact.effect),
     )
     reported = sum(event.partitions or 0 for event in found.passes(cluster))
     named = len(views) + len(never_seen)
@@ -101,7 +90,7 @@ def judge(found: ClusterViews, cluster: str, *brokers: int) -> StopVerdict:
         counts={effect: sum(impact.effect == effect for impact in impacts) for effect in EFFECTS},
         not_shown=max(0, reported - named),
         impacts=impacts,
-        at_risk=[_at_risk(view, death) for view, death in at_risk[:MAX_AT_RISK]],
+        at_risk=at_risk[:MAX_AT_RISK],
         partitions_at_risk=len(at_risk),
     )
 
@@ -136,7 +125,7 @@ def as_text(verdict: StopVerdict) -> list[str]:
 
 def conclusion(verdict: StopVerdict) -> str:
     """The last line."""
-    counts = [f"{verdict.counts[e]} {_WORDS[e]}" for e in EFFECTS if verdict.counts[e]]
+    counts = [f"{verdict.counts[e]} {EFFECT_TEXTS[e]}" for e in EFFECTS if verdict.counts[e]]
     if verdict.safe:
         return "Safe to stop: no partition is affected."
     return f"Not safe to stop: {', '.join(counts) or 'nothing was observed'}."
@@ -149,38 +138,21 @@ def _names(verdict: StopVerdict) -> str:
     return f"Brokers {', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
-def _at_risk(view: View, death: LeaderDeath) -> AtRisk:
-    assert view.topic is not None and view.partition is not None, "a partition's view"
-    committed, uncommitted = death.committed, death.uncommitted
-    return AtRisk(
-        topic=view.topic,
-        partition=view.partition,
-        election=death.election,
-        successor=death.successor,
-        committed=None if committed is None else (committed.start, committed.end or 0),
-        uncommitted=None if uncommitted is None else (uncommitted.start, uncommitted.end or 0),
-        lost_ms=death.lost_ms,
-    )
-
-
 def _at_risk_lines(verdict: StopVerdict) -> list[str]:
     if not verdict.at_risk:
         return []
     it = "it" if len(verdict.brokers) == 1 else "they"
     more = verdict.partitions_at_risk - len(verdict.at_risk)
     lines = [f"If {it} died now instead (records of acks=1 are those that are not committed yet):"]
-    for each in verdict.at_risk:
-        led = "offline" if each.successor is None else f"broker {each.successor} ({each.election})"
-        since = "" if each.lost_ms is None else f", the oldest {duration(each.lost_ms)} old"
+    for view, death in verdict.at_risk:
+        led = f"broker {death.successor} ({death.election})"
+        since = "" if death.lost_ms is None else f", the oldest {duration(death.lost_ms)} old"
         lines.append(
-            f"  {each.topic}-{each.partition}: {led}; {_records(each.committed)} committed and "
-            f"{_records(each.uncommitted)} acks=1 records at risk{since}"
+            f"  {view.topic}-{view.partition}: {'offline' if death.successor is None else led}; "
+            f"{records_of(death.committed)} committed and {records_of(death.uncommitted)} acks=1 "
+            f"records at risk{since}"
         )
     return [*lines, *([f"  … and {counted(more, 'more partition')}"] if more else []), ""]
-
-
-def _records(offsets: tuple[int, int] | None) -> int:
-    return 0 if offsets is None else max(0, offsets[1] - offsets[0])
 
 
 def _never_seen(found: ClusterViews, cluster: str, views: list[View]) -> Iterator[StopImpact]:

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Final
+from typing import IO
 
 import click
 
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.kafka.command_options import (
+from tidemark.assess.losses import LossFilter, read_losses
+from tidemark.command_line.arguments import FINDING, topic_or_partition
+from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
     command_config_option,
     config_option,
     load_with,
 )
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.observations.alerts import alerts_of_file, alerts_of_topic
+from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
-from tidemark.verbs.audit.source import Place
-from tidemark.verbs.inspect.losses import LossFilter, read_losses
-from tidemark.verbs.inspect.losses_command import alerts_of_file, alerts_of_topic
 from tidemark.verbs.salvage.folders import saved_folders
 from tidemark.verbs.salvage.lost_range import LostRange, ranges_of
 from tidemark.verbs.salvage.produce import Target, check_target
 from tidemark.verbs.salvage.run import Run, print_records, produce
 
-MISSING: Final = 3
-_PLACE: Final = re.compile(r"([A-Za-z0-9._-]{1,249}):(\d{1,9})")
 _offset = click.IntRange(0, 2**63 - 1)
 
 
@@ -52,7 +50,11 @@ _offset = click.IntRange(0, 2**63 - 1)
     help="Newest leader epoch of the lost records. Batches of later epochs are left out.",
 )
 @click.option(
-    "--partition", "named", metavar="TOPIC:PARTITION", help="The partition that is looked for."
+    "--partition",
+    "named",
+    metavar="TOPIC:PARTITION",
+    type=topic_or_partition,
+    help="The partition that is looked for.",
 )
 @click.option(
     "--format",
@@ -100,7 +102,7 @@ def salvage(
     start: int | None,
     end: int | None,
     epoch: int | None,
-    named: str | None,
+    named: tuple[str, int | None] | None,
     form: str,
     as_json: bool,
     values: str,
@@ -128,7 +130,10 @@ def salvage(
     """
     settings = load_with(config, command_config)
     form = "jsonl" if as_json else form
-    place = None if named is None else _parse_place(named)
+    topic_of, number = named or (None, None)
+    if topic_of is not None and number is None:
+        raise ConfigError(f"--partition {topic_of}: write TOPIC:PARTITION, as in orders:3.")
+    place = None if topic_of is None or number is None else (topic_of, number)
     _check_options(losses or alerts is not None, exposed, start, end, epoch)
     _check_sending(topic, execute or to_original or open_transactions, to_partition, output)
     saved = saved_folders(folders, place)
@@ -149,7 +154,7 @@ def salvage(
             "no record of the range was found. Is this the log of the old leader, saved before it "
             "started again?"
         )
-    return MISSING if any(each.missing for each in found) else 0
+    return FINDING if any(each.missing for each in found) else 0
 
 
 def _check_options(
@@ -179,13 +184,6 @@ def _check_sending(
         raise ConfigError("--produce-to and --output exclude each other.")
 
 
-def _parse_place(text: str) -> Place:
-    match = _PLACE.fullmatch(text)
-    if match is None:
-        raise ConfigError(f"--partition {text}: write TOPIC:PARTITION, as in orders:3.")
-    return match[1], int(match[2])
-
-
 def _one_place(saved: dict[Place, list[Path]], place: Place | None) -> Place:
     """The partition of --from and --to."""
     if place is None and len(saved) == 1:
@@ -206,7 +204,9 @@ def _losses(
     topic, number = place or (None, None)
     wanted = LossFilter(topic, number, name)
     alerts = (
-        alerts_of_topic(settings) if source is None else alerts_of_file(source, settings.detect)
+        alerts_of_topic(settings)
+        if source is None
+        else alerts_of_file(source, settings.detect, "salvage")
     )
     losses = [loss for loss in read_losses(alerts) if wanted.matches(loss)]
     clusters = sorted({loss.cluster for loss in losses})

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tidemark.core.errors import ConfigError
-from tidemark.verbs.audit.segments import segments_of
-from tidemark.verbs.audit.source import Place
+from tidemark.record_log.segments import Place, segments_of
 
 # `orders-0`, and what LogManager renames: `orders-0.<uuid>-delete`, -future, -stray.
 _NAME: Final = re.compile(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
-from tidemark.core.text import rfc3339, table
+from tidemark.core.text import csv_text, rfc3339, table
 from tidemark.verbs.salvage.records import SavedRecord
 
 # In this order in CSV, and as keys of the JSON form; new ones come last.
@@ -33,15 +31,11 @@ def json_line(record: SavedRecord, *, text: bool) -> bytes:
     return msgspec.json.encode(_document(record, text=text))
 
 
-def csv_heading() -> str:
-    return _csv(COLUMNS)
-
-
 def csv_line(record: SavedRecord, *, text: bool) -> str:
     """One line with its end. Unknown values are empty, and headers JSON."""
     document = _document(record, text=text)
     document["headers"] = msgspec.json.encode(document["headers"]).decode()
-    return _csv(document[name] for name in COLUMNS)
+    return csv_text([[document[name] for name in COLUMNS]])
 
 
 def table_lines(records: Sequence[SavedRecord]) -> list[str]:
@@ -72,12 +66,6 @@ def _document(record: SavedRecord, *, text: bool) -> dict[str, Any]:
         "headers": [[name, *encoded(data, text=text)] for name, data in record.headers],
     }
     return {name: found[name] for name in COLUMNS}
-
-
-def _csv(values: Any) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(values)
-    return out.getvalue()
 
 
 def _row(record: SavedRecord) -> tuple[str, ...]:

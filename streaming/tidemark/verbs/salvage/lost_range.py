@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tidemark.verbs.audit.source import Place
-from tidemark.verbs.inspect.losses import Loss
+from tidemark.assess.losses import Loss
+from tidemark.record_log.segments import Place
 
 
 class LostRange(NamedTuple):

@@ -9,10 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from tidemark.kafka.unpacking import UnreadableRecordsError
-from tidemark.verbs.audit.batches import Batch, DamagedLogError, records
+from tidemark.record_log.batches import Batch, DamagedLogError
+from tidemark.record_log.records import records
 from tidemark.verbs.salvage.lost_range import LostRange
 from tidemark.verbs.salvage.saved_log import SavedBatch, SavedLog
 
@@ -23,6 +25,7 @@ NEWER: Final = "the new leader wrote other records there"
 CLEANED: Final = "its batch no longer has the record (compacted)"
 MARKER: Final = "a transaction marker, not a record"
 CREATE_TIME: Final = "create"
+_last_offset: Final = attrgetter("last_offset")
 
 
 class SavedRecord(NamedTuple):
@@ -89,14 +92,14 @@ class LostRecords:
 
     def __init__(self, lost: LostRange, logs: Sequence[SavedLog]) -> None:
         self._lost = lost
-        self._logs = [_Index(log.batches) for log in logs]
-        self._newer = [_Index(log.newer) for log in logs]
+        self._logs = [log.batches for log in logs]
+        self._newer = [log.newer for log in logs]
         self.tally = Tally()
         self.at = lost.start
 
     def __iter__(self) -> Iterator[SavedRecord]:
         while self.at < self._lost.end:
-            here = [batch for log in self._logs if (batch := log.at(self.at)) is not None]
+            here = _batches_at(self._logs, self.at)
             held = [batch for batch in here if batch.base_offset <= self.at]
             if held:
                 yield from self._read(sorted(held, key=_newest_first))
@@ -107,7 +110,7 @@ class LostRecords:
         """Up to the next batch there is none, or one of a newer epoch."""
         end = min(end, self._lost.end)
         while self.at < end:
-            newer = [batch for log in self._newer if (batch := log.at(self.at)) is not None]
+            newer = _batches_at(self._newer, self.at)
             over = [batch for batch in newer if batch.base_offset <= self.at]
             if over:
                 to = min(end, max(batch.last_offset for batch in over) + 1)
@@ -167,17 +170,10 @@ class LostRecords:
                 self.tally.conflicts.append(f"offset {self.at}: {both}; the first is taken")
 
 
-class _Index:
-    """The batches of one log, by the offset."""
-
-    def __init__(self, batches: list[SavedBatch]) -> None:
-        self._batches = batches
-        self._ends = [batch.last_offset for batch in batches]
-
-    def at(self, offset: int) -> SavedBatch | None:
-        """The batch that contains `offset`, or the next one."""
-        index = bisect_left(self._ends, offset)
-        return self._batches[index] if index < len(self._batches) else None
+def _batches_at(logs: Sequence[Sequence[SavedBatch]], offset: int) -> list[SavedBatch]:
+    """Of each log the batch that contains `offset`, or the next one."""
+    places = [(log, bisect_left(log, offset, key=_last_offset)) for log in logs]
+    return [log[index] for log, index in places if index < len(log)]
 
 
 def _described(batch: SavedBatch) -> str:

@@ -6,6 +6,7 @@ markers that follow in the same log.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +15,10 @@ from typing import BinaryIO, Final, NamedTuple
 
 from tidemark.core.errors import ConfigError
 from tidemark.kafka.unpacking import UnreadableRecordsError
-from tidemark.verbs.audit.batches import Batch, DamagedLogError, parse_batch, records
-from tidemark.verbs.audit.segments import segments_of
-from tidemark.verbs.salvage.heads import Fault, Found, whole_heads
+from tidemark.record_log.batches import Batch, DamagedLogError, Producer, parse_batch
+from tidemark.record_log.damaged_segment import Fault, Found, whole_heads
+from tidemark.record_log.records import records
+from tidemark.record_log.segments import segments_of
 from tidemark.verbs.salvage.lost_range import LostRange
 
 # A range with more batches is read in parts. Each takes about 300 bytes of memory.
@@ -24,13 +26,6 @@ MAX_BATCHES: Final = 1_000_000
 # Faults of one log that are kept; damage can be in every batch.
 MAX_FAULTS: Final = 1_000
 MAX_OFFSET: Final = 2**63 - 1
-_PRODUCER: Final = Struct(">q")
-_PRODUCER_AT: Final = 43
-_EPOCH: Final = Struct(">i")
-_EPOCH_AT: Final = 12
-_ATTRIBUTES_AT: Final = 22
-_TRANSACTIONAL: Final = 0x10
-_CONTROL: Final = 0x20
 _MARKER: Final = Struct(">hh")
 _OUTCOMES: Final = {0: "aborted", 1: "committed"}
 OPEN: Final = "open"
@@ -107,30 +102,28 @@ class _Scan:
     def segment(
         self, log: BinaryIO, path: Path, offsets: tuple[int, int], progress: Progress | None
     ) -> None:
-        for head in whole_heads(log, path, *offsets):
-            if isinstance(head, Fault):
-                self._fault(head)
+        length = log.seek(0, os.SEEK_END)
+        for found in whole_heads(log, path, *offsets):
+            if isinstance(found, Fault):
+                self._fault(found)
                 continue
             if progress is not None:
-                progress(path, head.position, head.length)
-            if head.base_offset >= self._lost.end and not self.undecided:
+                progress(path, found.position, length)
+            if found.batch.base_offset >= self._lost.end and not self.undecided:
                 return
-            self._add(path, head)
+            if found.batch.last_offset >= self._lost.start:
+                self._add(_saved_batch(path, found), found.batch.producer())
 
-    def _add(self, path: Path, head: Found) -> None:
-        if head.last_offset < self._lost.start:
-            return
-        batch = _saved_batch(path, head)
-        producer = _producer(head)
-        if batch.is_control and producer in self.undecided:
-            self._decide(producer, batch)
+    def _add(self, batch: SavedBatch, producer: Producer | None) -> None:
+        if producer is not None and batch.is_control and producer.id in self.undecided:
+            self._decide(producer.id, batch)
         if batch.base_offset >= self._lost.end:
             return
         if not self._lost.may_hold(batch.leader_epoch):
             self._log.newer.append(batch)
         else:
             if producer is not None and batch.transaction == OPEN:
-                self.undecided[producer].append(len(self._log.batches))
+                self.undecided[producer.id].append(len(self._log.batches))
             self._log.batches.append(batch)
         if len(self._log.batches) + len(self._log.newer) > MAX_BATCHES:
             raise ConfigError(
@@ -160,27 +153,17 @@ class _Scan:
         return self._log._replace(more_faults=self._more_faults)
 
 
-def _saved_batch(path: Path, head: Found) -> SavedBatch:
-    if head.magic < 2:
-        return SavedBatch(
-            head.base_offset, head.last_offset, None, head.crc, path, head.position, head.size
-        )
-    attributes = head.data[_ATTRIBUTES_AT]
-    (epoch,) = _EPOCH.unpack_from(head.data, _EPOCH_AT)
-    is_control = bool(attributes & _CONTROL)
-    transactional = bool(attributes & _TRANSACTIONAL) and not is_control
+def _saved_batch(path: Path, found: Found) -> SavedBatch:
+    batch = found.batch
+    is_open = batch.is_transactional and not batch.is_control
     return SavedBatch(
-        head.base_offset,
-        head.last_offset,
-        None if epoch < 0 else epoch,
-        head.crc,
+        batch.base_offset,
+        batch.last_offset,
+        batch.leader_epoch,
+        batch.crc,
         path,
-        head.position,
-        head.size,
-        is_control,
-        OPEN if transactional else None,
+        found.position,
+        found.size,
+        batch.is_control,
+        OPEN if is_open else None,
     )
-
-
-def _producer(head: Found) -> int | None:
-    return None if head.magic < 2 else int(_PRODUCER.unpack_from(head.data, _PRODUCER_AT)[0])

@@ -11,19 +11,18 @@ from typing import Final
 import click
 import msgspec
 
-from tidemark.core.errors import ConfigError
-from tidemark.core.log_layout import WIDTH
-from tidemark.kafka.client import choose_connection
-from tidemark.kafka.command_options import (
+from tidemark.command_line.arguments import parse_since, topic_name
+from tidemark.command_line.completion import complete_topics
+from tidemark.command_line.options import (
     cluster_option,
     command_config_option,
     config_option,
     load_with,
 )
-from tidemark.kafka.completion import complete_topics
-from tidemark.verbs.arguments import topic_name
-from tidemark.verbs.inspect.losses import parse_since
-from tidemark.verbs.progress import progress_bar
+from tidemark.command_line.progress import progress_bar
+from tidemark.core.errors import ConfigError
+from tidemark.core.step_table import WIDTH
+from tidemark.kafka.client import choose_connection
 from tidemark.verbs.timeline.report import Subject, as_json, as_markdown, as_text
 from tidemark.verbs.timeline.source import Wanted, of_recordings, of_topics
 

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tidemark.assess.incident.changes import brokers
-from tidemark.assess.incident.step import Step
-from tidemark.assess.incident.texts import happenings, printable
+from tidemark.assess.incident.step import Step, happenings, printable
 from tidemark.assess.incident.timeline import Timeline
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert

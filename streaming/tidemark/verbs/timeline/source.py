@@ -6,18 +6,18 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from tidemark.assess.incident.step import is_about
 from tidemark.assess.incident.timeline import Timeline
 from tidemark.core.codec import salvage_batch
 from tidemark.core.errors import ClusterError, ConfigError, WireError
 from tidemark.core.events import Batch, Event
 from tidemark.core.identity import group_of
-from tidemark.core.records import Alert, DeadLetter
+from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.topic_reader import TopicReader, values
+from tidemark.observations.alerts import alerts_of_topic
+from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines
 from tidemark.settings import Settings
-from tidemark.verbs.inspect.losses_command import alerts_of_topic
-from tidemark.verbs.recording import check_sources, read_lines
-from tidemark.verbs.replay.reducer import LineReducer, unreadable_letter
 
 
 class Wanted(NamedTuple):
@@ -54,8 +54,10 @@ class TimeLines:
             line.add(event, batch.collector)
 
     def alert(self, alert: Alert) -> None:
-        line = self.by_cluster.get(alert.labels["kafka_cluster"])
-        if line is not None and self._wanted.has(alert.at) and _concerns(alert, self._wanted, line):
+        line, wanted = self.by_cluster.get(alert.labels["kafka_cluster"]), self._wanted
+        if line is None or not wanted.has(alert.at):
+            return
+        if is_about(alert, wanted.topic, wanted.partition, line.brokers):
             line.alert(alert)
 
     def only(self) -> tuple[str, Timeline]:
@@ -90,11 +92,8 @@ def of_recordings(
             except WireError:
                 # The reducer below makes a dead letter of it.
                 pass
-        for record in reducer.records(line, "alerts", "dead_letters"):
-            if isinstance(record, Alert):
-                lines.alert(record)
-            elif isinstance(record, DeadLetter):
-                report(unreadable_letter(record, sources))
+        for alert in reducer.alerts(line, sources, report):
+            lines.alert(alert)
     reducer.check_readable(sources)
     return lines.only()
 
@@ -103,7 +102,9 @@ def of_topics(
     settings: Settings, wanted: Wanted, report: Callable[[float, str], None]
 ) -> tuple[str, Timeline]:
     """The same from the topics of events and alerts of a running Tidemark."""
-    alerts = sorted(alerts_of_topic(settings), key=lambda alert: alert.at)
+    # Alert records are delivered at least once.
+    once = {alert.id: alert for alert in alerts_of_topic(settings)}.values()
+    alerts = sorted(once, key=lambda alert: alert.at)
     clusters = [wanted.cluster] if wanted.cluster else [c.name for c in settings.clusters]
     batches: list[Batch] = []
     with TopicReader(settings.kafka, settings.topics.replica_state) as log:
@@ -120,7 +121,7 @@ def of_topics(
                 batches.append(kept)
                 at = _time_of(kept.events[-1])
                 report(min(1.0, (at - wanted.since) / span), f"events of {wanted.topic}")
-    return _merged(batches, _once(alerts), wanted)
+    return _merged(batches, alerts, wanted)
 
 
 def _merged(
@@ -149,18 +150,5 @@ def _of_partition(batch: Batch, wanted: Wanted) -> Batch | None:
     return batch if batch.events else None
 
 
-def _once(alerts: Iterable[Alert]) -> list[Alert]:
-    """Alert records are delivered at least once."""
-    return list({alert.id: alert for alert in alerts}.values())
-
-
 def _time_of(event: Event) -> float:
     return event.ended_at if event.__struct_config__.tag == "pass" else event.observed_at  # type: ignore[union-attr]
-
-
-def _concerns(alert: Alert, wanted: Wanted, line: Timeline) -> bool:
-    """About the partition, or about a broker that has a replica of it."""
-    labels = alert.labels
-    if "topic" in labels:
-        return (labels["topic"], labels.get("partition")) == (wanted.topic, str(wanted.partition))
-    return labels.get("broker", "") in map(str, line.brokers)

@@ -8,9 +8,8 @@ from textwrap import wrap
 from typing import Final, NamedTuple
 
 from tidemark.assess.incident.changes import age, brokers
-from tidemark.assess.incident.step import KnownReplica, Step
-from tidemark.assess.incident.texts import happenings
-from tidemark.core.log_layout import EPOCHS, fit, legend
+from tidemark.assess.incident.step import KnownReplica, Step, happenings
+from tidemark.core.step_table import EPOCHS, fit, legend
 from tidemark.core.text import utc
 
 # What a narrow table omits, in this order. The last column has it in words.

@@ -14,9 +14,8 @@ from typing import Final
 
 import click
 
-from tidemark.core.errors import ConfigError
-from tidemark.garbage_collector import collect_seldom
-from tidemark.kafka.command_options import (
+from tidemark.command_line.arguments import FiniteRange
+from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
     command_config_option,
@@ -24,16 +23,16 @@ from tidemark.kafka.command_options import (
     load_long_running,
     log_options,
 )
+from tidemark.core.errors import ConfigError
+from tidemark.garbage_collector import collect_seldom
+from tidemark.observations.few_passes import live_cluster
+from tidemark.observations.recorded_lines import STDIN
 from tidemark.settings import Settings, load_settings, parse_address
-from tidemark.verbs.arguments import FiniteRange
-from tidemark.verbs.few_passes import live_cluster
-from tidemark.verbs.recording import STDIN
-from tidemark.verbs.top.live import LiveCluster, RowSink
-from tidemark.verbs.top.messages import Messages
+from tidemark.verbs.top.live import LiveCluster
 from tidemark.verbs.top.plain import block
 from tidemark.verbs.top.recorded import read_recording
 from tidemark.verbs.top.recorder import Recorder
-from tidemark.verbs.top.session import Source, run_session
+from tidemark.verbs.top.session import Messages, Source, run_session
 from tidemark.verbs.top.snapshot import Snapshot
 
 # After the user quits: for the pass under way.
@@ -140,19 +139,15 @@ def _watch(
     cluster = live_cluster(settings, bootstrap, name)
     live = LiveCluster(cluster, settings, recorder, passes)
     if listen is not None:
-        live.serve(_site_of(settings, cluster.name, listen, live))
+        # It needs the packages of the exporter.
+        from tidemark.verbs.top.site import TopSite
+
+        live.site = TopSite(settings, cluster.name, listen, live.metrics)
     live.start()
     try:
         _show(live, every, is_screen=is_screen, messages=messages)
     finally:
-        live.stop(PASS_SECONDS)
-
-
-def _site_of(settings: Settings, cluster: str, listen: str, live: LiveCluster) -> RowSink:
-    """The server of the pages, which needs the packages of the exporter."""
-    from tidemark.verbs.top.site import TopSite
-
-    return TopSite(settings, cluster, listen, live.metrics)
+        live.close(PASS_SECONDS)
 
 
 def _show(source: Source, every: float, *, is_screen: bool, messages: Messages) -> None:
@@ -171,7 +166,7 @@ def _show(source: Source, every: float, *, is_screen: bool, messages: Messages) 
         terminal.wake()
 
     if isinstance(source, LiveCluster):
-        source.publisher.on_pass = terminal.wake
+        source.on_pass = terminal.wake
     with _signals_call(end), terminal:
         run_session(terminal, source, messages, stop)
 

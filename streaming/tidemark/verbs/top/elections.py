@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from tidemark.core.records import View
 from tidemark.verbs.top.snapshot import Election
@@ -17,19 +17,11 @@ UNCLEAN: Final = "KafkaUncleanElection"
 Place = tuple[str, int]
 
 
-class _Leadership(NamedTuple):
-    topic_id: str | None
-    leader: int | None
-    epoch: int | None
-    in_sync: list[int] | None
-    eligible: list[int] | None
-
-
 class ElectionLog:
-    """The elections of one cluster. Remembers a leadership per partition."""
+    """The elections of one cluster. Keeps the newest view of each partition that has a leader."""
 
     def __init__(self) -> None:
-        self._known: dict[Place, _Leadership] = {}
+        self._known: dict[Place, View] = {}
         self._elections: deque[Election] = deque(maxlen=MAX_ELECTIONS)
 
     def note(self, views: Iterable[View]) -> None:
@@ -40,13 +32,11 @@ class ElectionLog:
         known, self._known = self._known, {}
         for view in views:
             place = (view.topic or "", view.partition or 0)
-            before, after = known.get(place), _leadership(view)
-            if view.leader is None and not view.leaderless and before is not None:
-                self._known[place] = before
-                continue
-            self._known[place] = after
-            if before is not None and before.topic_id == after.topic_id:
-                self._elections.extendleft(_changes(before, after, view))
+            before = known.get(place, view)
+            is_unknown = view.leader is None and not view.leaderless
+            self._known[place] = before if is_unknown else view
+            if not is_unknown and before.topic_id == view.topic_id:
+                self._elections.extendleft(_changes(before, view))
 
     def newest_first(self, views: Iterable[View]) -> list[Election]:
         """The elections, with what the open alerts of these views say of them."""
@@ -63,47 +53,36 @@ class ElectionLog:
         ]
 
 
-def _leadership(view: View) -> _Leadership:
-    return _Leadership(
-        view.topic_id,
-        view.leader,
-        view.leader_epoch,
-        view.in_sync_replicas,
-        view.eligible_leader_replicas,
-    )
-
-
-def _changes(before: _Leadership, after: _Leadership, view: View) -> Iterator[Election]:
-    if (before.leader, before.epoch) == (after.leader, after.epoch):
+def _changes(before: View, after: View) -> Iterator[Election]:
+    if (before.leader, before.leader_epoch) == (after.leader, after.leader_epoch):
         return
-    if before.leader is None and before.epoch is None:
+    if before.leader is None and before.leader_epoch is None:
         # The first leader that is known at all.
         return
     yield Election(
-        at=view.at,
-        topic=view.topic or "",
-        partition=view.partition or 0,
+        at=after.at,
+        topic=after.topic or "",
+        partition=after.partition or 0,
         leader_before=before.leader,
         leader=after.leader,
-        epoch_before=before.epoch,
-        epoch=after.epoch,
-        was=_membership(before, after),
+        epoch_before=before.leader_epoch,
+        epoch=after.leader_epoch,
+        was=_membership(before, after.leader),
         finding="",
     )
 
 
-def _membership(before: _Leadership, after: _Leadership) -> str:
+def _membership(before: View, leader: int | None) -> str:
     """What the new leader was, by the last observation before."""
-    leader = after.leader
     if leader is None:
         return ""
     if leader == before.leader:
         return "leader"
-    if before.in_sync is None:
+    if before.in_sync_replicas is None:
         return "unknown"
-    if leader in before.in_sync:
+    if leader in before.in_sync_replicas:
         return "in sync"
-    return "eligible" if leader in (before.eligible or ()) else "not in sync"
+    return "eligible" if leader in (before.eligible_leader_replicas or ()) else "not in sync"
 
 
 def _with_finding(election: Election, evidence: Iterable[dict[str, Any]]) -> Election:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
@@ -13,7 +13,6 @@ from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish.pack import EventRecord
 from tidemark.collect.publish.publisher import Publisher
 from tidemark.collect.source_readers import start_sources
-from tidemark.detect.thresholds import Detection
 from tidemark.reduce.rows import Row
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.top.recorder import Recorder
@@ -24,32 +23,52 @@ from tidemark.verbs.top.snapshot import Snapshot
 class RowSink(Protocol):
     """Takes what the stream would publish after a pass."""
 
-    def apply(self, rows: Iterable[Row]) -> None: ...
+    note: str
 
-    def refresh(self) -> None: ...
+    def apply(self, rows: Iterable[Row]) -> None: ...
 
     def close(self) -> None: ...
 
-    @property
-    def note(self) -> str: ...
 
+class LiveCluster(Publisher):
+    """A collector whose passes are reduced at once. `start` it, then read `snapshot`.
 
-class ReducingPublisher(Publisher):
-    """Reduces records in place of publishing them, between two passes in the collector's thread.
-
-    So a pass that takes long to reduce is seen as a late one, and nothing queues.
+    The collector's own thread reduces records between two passes, in place of publishing them. So a
+    pass that takes long to reduce is seen as a late one, and nothing queues.
     """
 
-    def __init__(self, cluster: str, detection: Detection, recorder: Recorder | None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: Settings,
+        recorder: Recorder | None = None,
+        limit: int | None = None,
+    ) -> None:
         super().__init__(groups=1)
+        self.metrics = CollectMetrics()
         # Of the newest pass; replaced as a whole.
         self.snapshot: Snapshot | None = None
+        # Also gets the rows of each pass.
         self.site: RowSink | None = None
-        self.notes: Callable[[], tuple[str, ...]] = tuple
         self.on_pass: Callable[[], None] = lambda: None
-        self._cluster = cluster
-        self._reducer = TopReducer(detection)
+        self._reducer = TopReducer(settings.detect)
         self._recorder = recorder
+        self._collector = Collector(
+            cluster,
+            settings,
+            self,
+            self.metrics,
+            int(time.time() * 1000),
+            limit,
+            start_sources(cluster, settings, self.metrics),
+        )
+
+    def start(self) -> None:
+        self._collector.start()
+
+    @property
+    def is_running(self) -> bool:
+        return self._collector.is_alive()
 
     def put(self, records: list[EventRecord]) -> None:
         if self._recorder is not None:
@@ -60,69 +79,25 @@ class ReducingPublisher(Publisher):
             rows += self._reducer.record(record.payload, self.published)
         if self.site is not None:
             self.site.apply(rows)
-            self.site.refresh()
-        snapshot = self._reducer.snapshot(self._cluster)
-        self.snapshot = None if snapshot is None else replace(snapshot, notes=self._notes())
+        snapshot = self._reducer.snapshot(self._collector.cluster.name)
+        self.snapshot = None if snapshot is None else replace(snapshot, notes=tuple(self._notes()))
         self.published_at = time.monotonic()
         self.on_pass()
 
-    def _notes(self) -> tuple[str, ...]:
-        ended = None if self._recorder is None else self._recorder.ended
-        site = () if self.site is None else (self.site.note,)
-        return (*site, *self.notes(), *(() if ended is None else (ended,)))
+    def _notes(self) -> Iterator[str]:
+        if self.site is not None:
+            yield self.site.note
+        # What brokers refuse, in the words of docs/permissions.md.
+        if refused := self._collector.passes.refused():
+            yield refusal_summary(refused)
+        if self._recorder is not None and self._recorder.ended is not None:
+            yield self._recorder.ended
 
-    def close(self, seconds: float) -> None:  # noqa: ARG002 - nothing waits here
+    def close(self, seconds: float) -> None:
+        """Ends after the pass under way, or after `seconds`."""
+        self._collector.stop()
+        self._collector.join(seconds)
         if self.site is not None:
             self.site.close()
         if self._recorder is not None:
             self._recorder.close()
-
-
-class LiveCluster:
-    """A collector whose passes are reduced at once. `start` it, then read `snapshot`."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        settings: Settings,
-        recorder: Recorder | None = None,
-        limit: int | None = None,
-    ) -> None:
-        self.metrics = CollectMetrics()
-        self.publisher = ReducingPublisher(cluster.name, settings.detect, recorder)
-        self._collector = Collector(
-            cluster,
-            settings,
-            self.publisher,
-            self.metrics,
-            int(time.time() * 1000),
-            limit,
-            start_sources(cluster, settings, self.metrics),
-        )
-        self.publisher.notes = self._refusals
-
-    def serve(self, site: RowSink) -> None:
-        """Also gives the rows of each pass to a site; call it before `start`."""
-        self.publisher.site = site
-
-    def start(self) -> None:
-        self._collector.start()
-
-    def stop(self, seconds: float) -> None:
-        """Ends after the pass under way, or after `seconds`."""
-        self._collector.stop()
-        self._collector.join(seconds)
-        self.publisher.close(seconds)
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        return self.publisher.snapshot
-
-    @property
-    def is_running(self) -> bool:
-        return self._collector.is_alive()
-
-    def _refusals(self) -> tuple[str, ...]:
-        """What brokers refuse, in the words of docs/permissions.md."""
-        refused = self._collector.passes.refused()
-        return (refusal_summary(refused),) if refused else ()

@@ -8,10 +8,9 @@ from rich.text import Text
 
 from tidemark.verbs.top.screens.alerts import ALERTS
 from tidemark.verbs.top.screens.brokers import BROKERS
+from tidemark.verbs.top.screens.changes import ELECTIONS, IN_SYNC
 from tidemark.verbs.top.screens.columns import lay_out, without_controls
-from tidemark.verbs.top.screens.elections import ELECTIONS
 from tidemark.verbs.top.screens.header import header_lines
-from tidemark.verbs.top.screens.in_sync import IN_SYNC
 from tidemark.verbs.top.screens.list_screen import ListScreen
 from tidemark.verbs.top.screens.partitions import PARTITIONS, countdown_lines, replica_lines
 from tidemark.verbs.top.snapshot import Snapshot
@@ -32,7 +31,7 @@ def block(snapshot: Snapshot, since: float) -> list[str]:
     lines += _table(BROKERS, snapshot.brokers)
     for row in PARTITIONS.listed(snapshot, 0, reverse=False, wanted="")[:WORST]:
         lines += _table(PARTITIONS, [row])
-        below = replica_lines(row.view, WIDTH - 2) + countdown_lines(row.view, WIDTH - 2)
+        below = replica_lines(row.view, WIDTH - 2) + countdown_lines(row, WIDTH - 2)
         lines += [Text(f"  {line.plain}") for line in below]
     lines += _table(ALERTS, snapshot.alerts, UNCUT)
     lines += _table(ELECTIONS, [e for e in snapshot.elections if e.at > since])

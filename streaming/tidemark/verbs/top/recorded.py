@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import click
 
-from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.few_passes import require_one
-from tidemark.verbs.recording import check_sources, read_lines
+from tidemark.observations.recorded_lines import check_sources, read_lines
+from tidemark.observations.recorded_views import choose_recorded
 from tidemark.verbs.top.reducer import TopReducer
 from tidemark.verbs.top.snapshot import Snapshot
 
 
-class RecordedCluster:
+class RecordedCluster(NamedTuple):
     """Has one snapshot, which never changes."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot: Snapshot | None = snapshot
-        self.is_running = True
+    snapshot: Snapshot
+    is_running: bool = True
 
 
 def read_recording(source: str, detection: Detection, cluster: str | None) -> RecordedCluster:
@@ -37,14 +36,6 @@ def read_recording(source: str, detection: Detection, cluster: str | None) -> Re
             if ended.get(name) != at:
                 ended[name] = at
                 reducer.note_elections(name)
-    if cluster is None:
-        require_one(reducer.clusters)
-    snapshot = next(
-        (reducer.snapshot(name) for name in reducer.clusters if cluster in (None, name)), None
-    )
-    if snapshot is None:
-        raise ConfigError(
-            f"{source} holds no pass over {'a cluster' if cluster is None else cluster}; "
-            "record one with `tidemark top --record FILE`."
-        )
+    snapshot = reducer.snapshot(choose_recorded(reducer.clusters, cluster, source))
+    assert snapshot is not None, "a pass over it"
     return RecordedCluster(replace(snapshot, is_recorded=True))

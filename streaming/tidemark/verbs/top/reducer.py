@@ -4,110 +4,93 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import reduce
 from typing import Final
 
-from tidemark.core.cluster import OWNER_SILENT_SECONDS, ClusterState
-from tidemark.core.events import Batch, Pass
-from tidemark.core.identity import split_key
+from tidemark.assess.health import severity_rank, states_of
+from tidemark.core.events import Pass
 from tidemark.core.partition import Shrink
 from tidemark.core.records import OpenAlert, View
 from tidemark.detect.thresholds import Detection
-from tidemark.reduce.group import Fold
-from tidemark.reduce.group_state import GroupState
+from tidemark.observations.cluster_views import ClusterViews, PassFold
 from tidemark.reduce.rows import RawRecord, Row
-from tidemark.verbs.top.broker_rows import broker_rows
+from tidemark.verbs.top.broker_rows import broker_rows, larger
 from tidemark.verbs.top.elections import ElectionLog
 from tidemark.verbs.top.in_sync_changes import in_sync_changes
-from tidemark.verbs.top.partition_state import worst_state
 from tidemark.verbs.top.snapshot import LatePass, PartitionRow, Snapshot
 
 # A pass is late when it begins more than this many periods after the one before.
 LATE_PERIODS: Final = 1.2
-SEVERITIES: Final = ("critical", "warning", "info")
 
 
-class _ObservedFold(Fold):
-    """Notes the pass records that it folds. By cluster: newest pass of each collector, counts."""
+class _PassLog(PassFold):
+    """Counts the passes, and those that are late, by cluster."""
 
     def __init__(self, detection: Detection) -> None:
-        super().__init__(GroupState(), detection, 0, 1)
-        self.passes: dict[str, dict[str, Pass]] = {}
+        super().__init__(detection)
         self.counts: Counter[str] = Counter()
         self.late: Counter[str] = Counter()
         self.last_late: dict[str, LatePass] = {}
 
-    def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
-        newest = self.passes.setdefault(batch.cluster, {})
-        before = newest.get(batch.collector)
-        if before is None or event.ended_at > before.ended_at:
-            newest[batch.collector] = event
-            self.counts[batch.cluster] += 1
-            if before is not None:
-                self._note_lateness(batch.cluster, before, event)
-        super()._pass(batch, cluster, event)
-
-    def _note_lateness(self, cluster: str, before: Pass, event: Pass) -> None:
+    def _note(self, cluster: str, before: Pass | None, event: Pass) -> None:
+        self.counts[cluster] += 1
+        if before is None:
+            return
         seconds, period = event.started_at - before.started_at, before.period_ms / 1000
         if seconds > LATE_PERIODS * period:
             self.late[cluster] += 1
             self.last_late[cluster] = LatePass(event.started_at, seconds - period)
 
 
-class TopReducer:
-    """Takes records of events in order. Its memory grows with the number of partitions only."""
+class TopReducer(ClusterViews):
+    """Takes records of events in order."""
 
     def __init__(self, detection: Detection) -> None:
-        self._fold = _ObservedFold(detection)
+        self._log = _PassLog(detection)
+        super().__init__(detection, self._log)
         self._elections: dict[str, ElectionLog] = {}
         self._unreadable = 0
 
-    @property
-    def clusters(self) -> list[str]:
-        return sorted(self._fold.passes)
-
     def record(self, value: bytes, offset: int = 0) -> list[Row]:
         """Folds one record of events. Returns what the stream would publish; raises nothing."""
-        self._fold.record(RawRecord(0, offset, 0.0, value))
-        rows, self._fold.rows = self._fold.rows, []
+        self.fold.record(RawRecord(0, offset, 0.0, value))
+        rows, self.fold.rows = self.fold.rows, []
         self._unreadable += sum(row.destination == "dead_letters" for row in rows)
         return rows
-
-    def ended_at(self, cluster: str) -> float:
-        """When the newest pass ended, Unix seconds; 0 before the first one."""
-        return max((p.ended_at for p in self._fold.passes.get(cluster, {}).values()), default=0.0)
 
     def note_elections(self, cluster: str) -> None:
         """Looks for elections since the last call: after a pass of which no snapshot is made."""
         log = self._elections.setdefault(cluster, ElectionLog())
-        log.note(self._views(cluster, self._live_passes(cluster)))
+        log.note(self.views(cluster))
 
     def snapshot(self, cluster: str) -> Snapshot | None:
         """The cluster after its newest pass; None before the first one. Call it after each pass."""
-        passes = self._live_passes(cluster)
+        passes = self.passes(cluster)
         if not passes:
             return None
         newest = max(passes, key=lambda event: event.ended_at)
-        views = self._views(cluster, passes)
-        about = self._fold.cluster_views(cluster)
+        views = self.views(cluster)
+        about = self.cluster_views(cluster)
         log = self._elections.setdefault(cluster, ElectionLog())
         log.note(views)
-        partitions = [_partition_row(view) for view in views]
+        partitions = [_partition_row(view, self.lag_threshold(view.topic)) for view in views]
         not_shown = max(0, sum(event.partitions or 0 for event in passes) - len(views))
-        fold = self._fold
+        seen = self._log
         return Snapshot(
             cluster=cluster,
             at=newest.ended_at,
             number=newest.number,
             took_ms=(newest.ended_at - newest.started_at) * 1000,
             period_ms=newest.period_ms,
-            passes=fold.counts[cluster],
-            late=fold.late[cluster],
-            last_late=fold.last_late.get(cluster),
+            passes=seen.counts[cluster],
+            late=seen.late[cluster],
+            last_late=seen.last_late.get(cluster),
             brokers=broker_rows(
                 (answer for event in passes for answer in event.brokers),
                 (view for view in about if view.scope == "broker"),
                 views,
                 not_shown,
+                self.lag_threshold,
             ),
             partitions=partitions,
             alerts=_sorted_alerts([*about, *views]),
@@ -118,46 +101,19 @@ class TopReducer:
             counts=dict(Counter(row.state.name for row in partitions)),
         )
 
-    def _live_passes(self, cluster: str) -> list[Pass]:
-        """The newest pass of each collector that is alive."""
-        newest = self.ended_at(cluster)
-        passes = self._fold.passes.get(cluster, {}).values()
-        return [event for event in passes if newest - event.ended_at <= OWNER_SILENT_SECONDS]
-
-    def _views(self, cluster: str, passes: list[Pass]) -> list[View]:
-        """By topic and number."""
-        now = self.ended_at(cluster)
-        keys = sorted(self._fold.keys(f"{cluster}/"), key=split_key)
-        views = [self._fold.view(key, now) for key in keys]
-        if any(event.missed == "all" for event in passes):
-            for view in views:
-                view.missed_passes = max(view.missed_passes, 1)
-        return views
-
     def _shrinks(self, view: View) -> list[Shrink]:
-        state = self._fold.partition(f"{view.kafka_cluster}/{view.topic}/{view.partition}")
+        state = self.fold.partition(f"{view.kafka_cluster}/{view.topic}/{view.partition}")
         return [] if state is None else state.shrinks
 
 
-def _partition_row(view: View) -> PartitionRow:
-    records: int | None = None
-    lag_ms: float | None = None
-    for replica in view.replicas:
-        if replica.broker != view.leader:
-            if replica.lag_records is not None:
-                records = max(records or 0, replica.lag_records)
-            if replica.lag_ms is not None:
-                lag_ms = max(lag_ms or 0.0, replica.lag_ms)
-    return PartitionRow(view, worst_state(view), records, lag_ms)
+def _partition_row(view: View, lag_threshold_ms: float) -> PartitionRow:
+    followers = [replica for replica in view.replicas if replica.broker != view.leader]
+    records = reduce(larger, (replica.lag_records for replica in followers), None)
+    lag_ms = reduce(larger, (replica.lag_ms for replica in followers), None)
+    return PartitionRow(view, states_of(view)[0], records, lag_ms, lag_threshold_ms)
 
 
 def _sorted_alerts(views: Iterable[View]) -> list[OpenAlert]:
     """Worst severity first, then newest first."""
     alerts = {alert.fingerprint: alert for view in views for alert in view.alerts}
-    return sorted(alerts.values(), key=_severity_and_age)
-
-
-def _severity_and_age(alert: OpenAlert) -> tuple[int, float]:
-    severity = alert.labels["severity"]
-    rank = SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
-    return rank, -alert.starts_at
+    return sorted(alerts.values(), key=lambda alert: (severity_rank(alert), -alert.starts_at))

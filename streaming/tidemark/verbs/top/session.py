@@ -1,29 +1,66 @@
-"""The loop of a terminal session: keys change the state, passes and seconds redraw the screen."""
+"""A terminal session: keys change the state, passes and seconds redraw the screen.
+
+Log lines of the collector show on the screen meanwhile.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import Final, Protocol
+from collections import deque
+from typing import Any, Final
+
+import structlog
 
 from tidemark.verbs.top.frame import frame_lines, viewport
-from tidemark.verbs.top.messages import Messages
-from tidemark.verbs.top.snapshot import Snapshot
+from tidemark.verbs.top.live import LiveCluster
+from tidemark.verbs.top.recorded import RecordedCluster
 from tidemark.verbs.top.terminal import Terminal
 from tidemark.verbs.top.ui_state import UiState, press
 
+MAX_MESSAGES: Final = 100
+# How long a message replaces the line of keys.
+SHOWN_SECONDS: Final = 10.0
+
+
+class Messages:
+    """In place of standard error, for structlog."""
+
+    def __init__(self) -> None:
+        self._newest: deque[tuple[float, str]] = deque(maxlen=MAX_MESSAGES)
+
+    def write(self, text: str) -> int:
+        for line in text.splitlines():
+            if line.strip():
+                self._newest.append((time.monotonic(), line.strip()))
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def current(self) -> str:
+        """The newest message while it is new; else nothing."""
+        if not self._newest:
+            return ""
+        at, line = self._newest[-1]
+        return line if time.monotonic() - at <= SHOWN_SECONDS else ""
+
+    def take_over_logs(self) -> None:
+        """Configures structlog for the whole process."""
+        stream: Any = self
+        structlog.configure(
+            processors=[
+                structlog.processors.add_log_level,
+                structlog.processors.KeyValueRenderer(key_order=["level", "event"]),
+            ],
+            logger_factory=structlog.PrintLoggerFactory(stream),
+        )
+
+
 # The clock of the header moves at least this often.
 REDRAW_SECONDS: Final = 1.0
-
-
-class Source(Protocol):
-    """What is watched: a live cluster or a recording."""
-
-    @property
-    def snapshot(self) -> Snapshot | None: ...
-
-    @property
-    def is_running(self) -> bool: ...
+# What is watched.
+Source = LiveCluster | RecordedCluster
 
 
 def run_session(

@@ -29,13 +29,14 @@ END_MARK = b"# EOF\n"
 
 
 class TopSite:
-    """Serves once it is built; `apply` and `refresh` are called by one thread.
+    """Serves once it is built; `apply` is called by one thread.
 
     Raises ConfigError or TidemarkError where it cannot listen.
     """
 
     def __init__(self, settings: Settings, cluster: str, listen: str, own: CollectMetrics) -> None:
-        self._table = Table()
+
+        self._table = Table(settings.detect.lag_threshold())
         self._counters = EventCounters()
         self._counters.add_cluster(cluster)
         self._renderer = Renderer(settings.export)
@@ -52,7 +53,7 @@ class TopSite:
         self.note = f"http://{host}:{self._server.port}/"
 
     def apply(self, rows: Iterable[Row]) -> None:
-        """Takes over the rows of one pass."""
+        """Takes over the rows of one pass, and renders them."""
         for row in rows:
             record = None if row.value is None else decode_record(row.value)
             if row.destination == "partition_views":
@@ -63,8 +64,9 @@ class TopSite:
                 self._site.pages.history.add(record, row.value)
             elif row.destination == "dead_letters":
                 self._metrics.dead_letters.inc()
+        self._refresh()
 
-    def refresh(self) -> None:
+    def _refresh(self) -> None:
         """Renders /metrics, seldom enough to take at most a tenth of a core."""
         started, now = time.monotonic(), time.time()
         if started < self._next_refresh:

@@ -8,33 +8,33 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tidemark.assess.health import State
+from tidemark.assess.isr_removal import Countdown, countdowns
 from tidemark.assess.safe_to_stop import StopImpact
+from tidemark.core.events import BrokerAnswer
 from tidemark.core.records import OpenAlert, View
-from tidemark.verbs.top.partition_state import State
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BrokerRow:
-    """One broker. `leads`, `in_sync`, `replicas`: partitions; null counts and lags are unknown."""
+    """One broker. `leads`, `in_sync`, `replicas`: partitions; null lags are unknown."""
 
     broker: int
-    rack: str | None
     # How it answered the newest pass; null: no pass asked it.
-    outcome: str | None
-    answered_ms: float | None
-    fenced: bool | None
-    leads: int
-    in_sync: int
-    replicas: int
+    answer: BrokerAnswer | None = None
+    fenced: bool | None = None
+    leads: int = 0
+    in_sync: int = 0
+    replicas: int = 0
     # The largest of the lags of its followers.
-    lag_records: int | None
-    lag_ms: float | None
+    lag_records: int | None = None
+    lag_ms: float | None = None
     # Whether every partition was observed and none is affected by a stop of this broker now.
-    is_safe: bool
+    is_safe: bool = False
     # Worst first.
-    impacts: list[StopImpact]
+    impacts: list[StopImpact] = field(default_factory=list)
     # Partitions of the cluster that no broker reported: a stop is not safe.
-    not_shown: int
+    not_shown: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,13 @@ class PartitionRow:
     state: State
     lag_records: int | None
     lag_ms: float | None
+    # Of its topic.
+    lag_threshold_ms: float
+
+    @property
+    def countdowns(self) -> list[Countdown]:
+        """Its followers that leave the in-sync set soon."""
+        return countdowns(self.view, self.view.at, self.lag_threshold_ms)
 
     @property
     def topic(self) -> str:

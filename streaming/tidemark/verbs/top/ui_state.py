@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 from tidemark.verbs.top import keys
 from tidemark.verbs.top.screens.alerts import ALERTS
 from tidemark.verbs.top.screens.brokers import BROKERS
-from tidemark.verbs.top.screens.elections import ELECTIONS
-from tidemark.verbs.top.screens.in_sync import IN_SYNC
+from tidemark.verbs.top.screens.changes import ELECTIONS, IN_SYNC
 from tidemark.verbs.top.screens.list_screen import ListScreen
 from tidemark.verbs.top.screens.partitions import PARTITIONS
 from tidemark.verbs.top.snapshot import Snapshot

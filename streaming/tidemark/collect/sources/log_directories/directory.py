@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from tidemark.collect.sources.log_directories.files import (
-    FileContent,
     LogDirectoryError,
     failure,
     read_file,
@@ -22,10 +21,8 @@ from tidemark.collect.sources.log_directories.formats import (
     MAX_ENTRIES,
     MAX_FILE_BYTES,
     MAX_OFFSETS_BYTES,
-    CleanShutdown,
     FormatError,
     TopicPartition,
-    parse_clean_shutdown,
     parse_epochs,
     parse_folder,
     parse_meta_properties,
@@ -77,7 +74,7 @@ class LogDirectory:
     # When replication-offset-checkpoint was written; None where it names no replica in the folder:
     # Kafka does not rewrite the file of a directory without replicas.
     modified_at: float | None = None
-    clean_shutdown: CleanShutdown | None = None
+    # When the broker marked that it ended in order (CleanShutdownFileHandler); None: no mark.
     clean_shutdown_at: float | None = None
     # Whether a process holds the directory's lock; None: unknown.
     locked: bool | None = None
@@ -96,23 +93,19 @@ class LogDirectoryReader:
     def read(self) -> LogDirectory:
         """The directory now. Raises nothing: what cannot be read is in `errors`."""
         found = LogDirectory(self.path, locked=is_locked(self.path))
-        meta = self._load(found, META_PROPERTIES, parse_meta_properties)
+        meta, _ = self._load(found, META_PROPERTIES, parse_meta_properties)
         if meta is not None:
             found.broker, found.cluster_id = meta
-        shutdown = self._content(found, CLEAN_SHUTDOWN, MAX_FILE_BYTES)
-        if shutdown is not None:
-            found.clean_shutdown = _parsed(found, CLEAN_SHUTDOWN, shutdown, parse_clean_shutdown)
-            found.clean_shutdown_at = shutdown.modified_at
+        _, found.clean_shutdown_at = self._load(found, CLEAN_SHUTDOWN, len)
         self._read_offsets(found)
         return found
 
     def _read_offsets(self, found: LogDirectory) -> None:
-        content = self._content(found, HIGH_WATERMARKS, MAX_OFFSETS_BYTES)
-        high_watermarks: dict[TopicPartition, int] | None = None
-        if content is not None:
-            high_watermarks = _parsed(found, HIGH_WATERMARKS, content, parse_offsets)
+        high_watermarks, modified_at = self._load(
+            found, HIGH_WATERMARKS, parse_offsets, MAX_OFFSETS_BYTES
+        )
         recovery_points, log_starts, first_dirty = (
-            self._load(found, name, parse_offsets, MAX_OFFSETS_BYTES)
+            self._load(found, name, parse_offsets, MAX_OFFSETS_BYTES)[0]
             for name in (RECOVERY_POINTS, LOG_STARTS, FIRST_DIRTY)
         )
         for key in self._folders(found):
@@ -123,8 +116,8 @@ class LogDirectoryReader:
                 first_dirty_offset=(first_dirty or {}).get(key),
             )
         self._read_folders(found)
-        if content is not None and found.partitions.keys() & (high_watermarks or {}).keys():
-            found.modified_at = content.modified_at
+        if found.partitions.keys() & (high_watermarks or {}).keys():
+            found.modified_at = modified_at
 
     def _folders(self, found: LogDirectory) -> list[TopicPartition]:
         """The partitions with a folder. Renamed ones (deleted, stray, moving) have no name."""
@@ -177,12 +170,9 @@ class LogDirectoryReader:
             self._known[path] = before
             value: Value = before[1]  # type: ignore[assignment]
             return value
-        content = self._content(found, name, MAX_FILE_BYTES, tries=1)
-        if content is None:
-            return None
-        read = _parsed(found, name, content, parse)
-        if read is not None:
-            self._known[path] = (content.modified_at, read)
+        read, read_at = self._load(found, name, parse, tries=1)
+        if read is not None and read_at is not None:
+            self._known[path] = (read_at, read)
         return read
 
     def _load(
@@ -191,27 +181,17 @@ class LogDirectoryReader:
         name: str,
         parse: Callable[[bytes], Value],
         limit: int = MAX_FILE_BYTES,
-    ) -> Value | None:
-        content = self._content(found, name, limit)
-        return None if content is None else _parsed(found, name, content, parse)
-
-    def _content(
-        self, found: LogDirectory, name: str, limit: int, tries: int = 3
-    ) -> FileContent | None:
+        tries: int = 3,
+    ) -> tuple[Value, float] | tuple[None, None]:
+        """What a file holds and when it was written; None: there is none, or it is an error."""
+        path = self.path / name
         try:
-            return read_file(self.path / name, limit, tries)
+            content = read_file(path, limit, tries)
+            if content is not None:
+                return parse(content.data), content.modified_at
+        except FormatError as error:
+            text = f"{path} is damaged: {error}. What it holds is unknown."
+            found.errors.append(LogDirectoryError(text))
         except LogDirectoryError as error:
             found.errors.append(error)
-            return None
-
-
-def _parsed(
-    found: LogDirectory, name: str, content: FileContent, parse: Callable[[bytes], Value]
-) -> Value | None:
-    try:
-        return parse(content.data)
-    except FormatError as error:
-        found.errors.append(
-            LogDirectoryError(f"{found.path / name} is damaged: {error}. What it holds is unknown.")
-        )
-        return None
+        return None, None

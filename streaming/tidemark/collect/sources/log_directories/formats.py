@@ -1,18 +1,14 @@
 """The text files in a log directory: bytes to values.
 
-Mirrors CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile, PartitionMetadataFile,
-MetaPropertiesEnsemble and CleanShutdownFileHandler. Every failure is a FormatError.
+Mirrors CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile, PartitionMetadataFile and
+MetaPropertiesEnsemble. Every failure is a FormatError.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
-
-import msgspec
-
-from tidemark.core.codec import UNREADABLE
+from typing import Final, NamedTuple
 
 # The bounds of what is read. A broker has a few thousand replicas, 200,000 at most.
 MAX_ENTRIES: Final = 200_000
@@ -42,12 +38,6 @@ class MetaProperties(NamedTuple):
 
     broker: int | None
     cluster_id: str | None
-
-
-class CleanShutdown(NamedTuple):
-    """.kafka_cleanshutdown: the broker epoch that was shut down; None before Kafka 3.7."""
-
-    broker_epoch: int | None
 
 
 def parse_offsets(data: bytes) -> dict[TopicPartition, int]:
@@ -100,22 +90,6 @@ def parse_meta_properties(data: bytes) -> MetaProperties:
     if cluster_id is not None and not 1 <= len(cluster_id) <= 255:
         raise FormatError("cluster.id is not an id")
     return MetaProperties(None if broker is None else _number(broker, MAX_NUMBER, None), cluster_id)
-
-
-def parse_clean_shutdown(data: bytes) -> CleanShutdown:
-    """A JSON document since Kafka 3.7; before, an empty file."""
-    if not data.strip():
-        return CleanShutdown(None)
-    try:
-        document: Any = msgspec.json.decode(data)
-    except UNREADABLE as error:
-        raise FormatError("it is neither empty nor JSON") from error
-    if not isinstance(document, dict) or document.get("version") != VERSION:
-        version = document.get("version", "none") if isinstance(document, dict) else "none"
-        raise FormatError(_unknown_version(str(version)))
-    epoch = document.get("brokerEpoch")
-    known = isinstance(epoch, int) and not isinstance(epoch, bool) and 0 <= epoch <= MAX_OFFSET
-    return CleanShutdown(epoch if known else None)
 
 
 def parse_folder(name: str) -> TopicPartition | None:

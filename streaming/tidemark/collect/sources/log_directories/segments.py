@@ -6,8 +6,8 @@ offset), and where there are transactions `.txnindex`.
 
 from __future__ import annotations
 
-import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,26 +26,14 @@ class Segments(NamedTuple):
 
 def read_segments(folder: Path) -> Segments:
     """The segments of a partition. Raises LogDirectoryError where the folder is not readable."""
-    count = log_bytes = index_bytes = 0
+    logs: list[int] = []
+    indexes: list[int] = []
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                match = _SEGMENT.fullmatch(entry.name)
-                size = _size(entry) if match is not None else None
-                if match is None or size is None:
-                    continue
-                if match[1] == "log":
-                    count, log_bytes = count + 1, log_bytes + size
-                else:
-                    index_bytes += size
+        for path in folder.iterdir():
+            if match := _SEGMENT.fullmatch(path.name):
+                # Unless the segment was deleted meanwhile.
+                with suppress(FileNotFoundError):
+                    (logs if match[1] == "log" else indexes).append(path.stat().st_size)
     except OSError as error:
         raise failure(folder, error) from None
-    return Segments(count, log_bytes, index_bytes)
-
-
-def _size(entry: os.DirEntry[str]) -> int | None:
-    """None: the segment was deleted meanwhile."""
-    try:
-        return entry.stat().st_size
-    except FileNotFoundError:
-        return None
+    return Segments(len(logs), sum(logs), sum(indexes))

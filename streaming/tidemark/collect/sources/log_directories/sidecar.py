@@ -66,7 +66,7 @@ class LogDirectoriesReader:
                 packer.add(self._inventory.group_of(event.topic, event.partition), event)
             else:
                 packer.broadcast(event)
-        return packer.finish_without_pass()
+        return packer.take()
 
     def _log_errors(self, found: Sequence[LogDirectory]) -> None:
         """Each error once, until it ends."""

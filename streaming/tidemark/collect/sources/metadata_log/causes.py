@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from tidemark.collect.sources.metadata_log.records import (
     BrokerRegistrationChangeRecord,
@@ -27,8 +27,8 @@ from tidemark.collect.sources.metadata_log.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
+from tidemark.core.events import Cause
 
-Cause = Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"]
 _BROKER_RECORDS: Final = (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from tidemark.collect.sources.metadata_log.batches import Batch
-from tidemark.collect.sources.metadata_log.causes import Cause, Move, Neighbors, cause_of, neighbors
+from tidemark.collect.sources.metadata_log.causes import Move, Neighbors, cause_of, neighbors
 from tidemark.collect.sources.metadata_log.image import (
     Image,
-    Partition,
     Topic,
     Watched,
     broker_event,
@@ -33,7 +32,7 @@ from tidemark.collect.sources.metadata_log.records import (
     decode_record,
 )
 from tidemark.core.errors import WireError
-from tidemark.core.events import BrokerState, MetadataChange, PartitionDeleted
+from tidemark.core.events import BrokerState, Cause, MetadataChange, PartitionDeleted
 
 Change = MetadataChange | PartitionDeleted | BrokerState
 MAX_TRANSACTION_RECORDS: Final = 500_000
@@ -122,30 +121,31 @@ class MetadataFold:
             case TopicRecord():
                 image.add_topic(record)
             case PartitionRecord():
-                created = image.add_partition(record)
-                if created is not None:
-                    place = (record.topic_id, record.partition_id)
-                    yield self._event(*place, created, entry, at, "created")
+                if image.add_partition(record) is not None:
+                    yield self._event(record, entry, at, "created")
             case PartitionChangeRecord():
                 changed = image.change_partition(record)
                 if changed is not None:
                     cause = self._cause(entry, record, *changed)
-                    place = (record.topic_id, record.partition_id)
-                    yield self._event(*place, changed[1], entry, at, cause)
+                    yield self._event(changed[1], entry, at, cause)
             case RemoveTopicRecord():
                 yield from self._remove(record.topic_id, at)
             case ClearElrRecord():
-                for topic_id, number, partition in image.clear_eligible(record.topic_name):
-                    yield self._event(topic_id, number, partition, entry, at, "unknown")
+                for partition in image.clear_eligible(record.topic_name):
+                    yield self._event(partition, entry, at, "unknown")
             case FeatureLevelRecord(name="metadata.version"):
                 image.metadata_version = record.feature_level
             case _:
                 broker = image.apply_broker(record)
                 if broker is not None:
-                    yield broker_event(broker, image.brokers[broker], at)
+                    yield broker_event(broker, at)
 
     def _cause(
-        self, entry: Entry, record: PartitionChangeRecord, before: Partition, after: Partition
+        self,
+        entry: Entry,
+        record: PartitionChangeRecord,
+        before: PartitionRecord,
+        after: PartitionRecord,
     ) -> Cause:
         around = entry.around
         left = frozenset(before.isr) - frozenset(after.isr)
@@ -161,16 +161,10 @@ class MetadataFold:
         )
 
     def _event(
-        self,
-        topic_id: str,
-        number: int,
-        partition: Partition,
-        entry: Entry,
-        at: float,
-        cause: Cause,
+        self, partition: PartitionRecord, entry: Entry, at: float, cause: Cause
     ) -> MetadataChange:
         return change_event(
-            (self.image.topics[topic_id].name, topic_id, number),
+            self.image.topics[partition.topic_id].name,
             partition,
             offset=entry.offset,
             record_at=entry.record_at,
@@ -196,7 +190,7 @@ class MetadataFold:
             for number, partition in topic.partitions.items():
                 if known is None or known.partitions.get(number) != partition:
                     yield change_event(
-                        (topic.name, topic_id, number),
+                        topic.name,
                         partition,
                         offset=max(end_offset - 1, 0),
                         record_at=snapshot.record_at,
@@ -205,7 +199,7 @@ class MetadataFold:
                     )
         for number, broker in self.image.brokers.items():
             if before.brokers.get(number) != broker:
-                yield broker_event(number, broker, observed_at)
+                yield broker_event(broker, observed_at)
 
 
 def _deleted(topic_id: str, topic: Topic, at: float) -> Iterator[PartitionDeleted]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tidemark.collect.sources.metadata_log.batches import (
-    MAX_BATCH_BYTES,
     Batch,
     DamageError,
     read_batches,
@@ -27,6 +26,7 @@ from tidemark.collect.sources.metadata_log.changes import (
 from tidemark.collect.sources.metadata_log.image import Watched
 from tidemark.collect.sources.metadata_log.snapshots import SnapshotReader
 from tidemark.core.errors import ConfigError, WireError
+from tidemark.record_log.batches import MAX_BATCH_BYTES
 
 FOLDER: Final = "__cluster_metadata-0"
 CHUNK_BYTES: Final = 4 * 1024 * 1024

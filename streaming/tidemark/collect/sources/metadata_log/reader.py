@@ -227,7 +227,7 @@ class MetadataLogReader:
             for topic in (self._last_image.topics[topic_id],)
             for number in topic.partitions
         )
-        self._hand_over(broker_event(b, broker, at) for b, broker in image.brokers.items())
+        self._hand_over(broker_event(broker, at) for broker in image.brokers.values())
         self._last_image, self._deleted = Image(self._watched), set()
 
     def _hand_over(self, changes: Iterable[Change]) -> None:

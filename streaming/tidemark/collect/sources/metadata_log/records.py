@@ -7,10 +7,10 @@ are not decoded at all: configurations and SCRAM credentials hold secrets.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from struct import Struct
+from typing import Final, NamedTuple
 
 from tidemark.collect.sources.metadata_log.schema import (
-    UINT16,
     Field,
     RecordReader,
     RecordSchema,
@@ -20,19 +20,16 @@ from tidemark.collect.sources.metadata_log.schema import (
     int32,
     int32s,
     int64,
-    nullable_int32s,
-    nullable_string,
-    nullable_uuids,
+    number,
     skipped,
+    skipped_string,
+    skipped_uuids,
     string,
     topic_uuid,
-    uuids,
 )
 from tidemark.core.errors import WireError
 
 FRAME_VERSION: Final = 1
-# PartitionChangeRecord.leader where the record does not have it (LeaderConstants).
-NO_LEADER_CHANGE: Final = -2
 NO_LEADER: Final = -1
 RECOVERING: Final = 1
 
@@ -43,7 +40,7 @@ class TopicRecord(NamedTuple):
 
 
 class PartitionRecord(NamedTuple):
-    """A new partition; in a snapshot, the whole of it."""
+    """A whole partition (PartitionRegistration, without directories)."""
 
     partition_id: int
     topic_id: str
@@ -55,23 +52,30 @@ class PartitionRecord(NamedTuple):
     leader_recovery_state: int
     leader_epoch: int
     partition_epoch: int
-    directories: list[str]
-    eligible_leader_replicas: list[int] | None
-    last_known_elr: list[int] | None
+    eligible_leader_replicas: list[int]
+    last_known_elr: list[int]
+
+    def merge(self, change: PartitionChangeRecord) -> PartitionRecord:
+        """The partition after a change (PartitionRegistration.merge)."""
+        given = {name: value for name, value in change._asdict().items() if value is not None}
+        return self._replace(
+            **given,
+            leader_epoch=self.leader_epoch + (change.leader is not None),
+            partition_epoch=self.partition_epoch + 1,
+        )
 
 
 class PartitionChangeRecord(NamedTuple):
-    """The fields of a partition that changed; the others are null, −1 or NO_LEADER_CHANGE."""
+    """The fields of a partition that changed; the others are null."""
 
     partition_id: int
     topic_id: str
     isr: list[int] | None
-    leader: int
+    leader: int | None
     replicas: list[int] | None
     removing_replicas: list[int] | None
     adding_replicas: list[int] | None
-    leader_recovery_state: int
-    directories: list[str] | None
+    leader_recovery_state: int | None
     eligible_leader_replicas: list[int] | None
     last_known_elr: list[int] | None
 
@@ -87,43 +91,34 @@ class ClearElrRecord(NamedTuple):
 
 
 class RegisterBrokerRecord(NamedTuple):
+    """BrokerRegistration: the epoch is new with each start of the process."""
+
     broker_id: int
-    is_migrating_zk_broker: bool
-    incarnation_id: str
     broker_epoch: int
-    end_points: None
-    features: None
-    rack: str | None
     fenced: bool
     in_controlled_shutdown: bool
-    log_dirs: list[str]
 
 
 class UnregisterBrokerRecord(NamedTuple):
     broker_id: int
-    broker_epoch: int
 
 
 class BrokerRegistrationChangeRecord(NamedTuple):
     """1 sets `fenced` or `in_controlled_shutdown`, −1 clears it (fenced only), 0 leaves it."""
 
     broker_id: int
-    broker_epoch: int
     fenced: int
     in_controlled_shutdown: int
-    log_dirs: list[str]
 
 
 class FenceBrokerRecord(NamedTuple):
     """Written before metadata.version 3.3-IV2."""
 
     id: int
-    epoch: int
 
 
 class UnfenceBrokerRecord(NamedTuple):
     id: int
-    epoch: int
 
 
 class FeatureLevelRecord(NamedTuple):
@@ -134,15 +129,13 @@ class FeatureLevelRecord(NamedTuple):
 class BeginTransactionRecord(NamedTuple):
     """The records up to the end of the transaction (KIP-868) take effect together, or never."""
 
-    name: str | None
-
 
 class EndTransactionRecord(NamedTuple):
     pass
 
 
 class AbortTransactionRecord(NamedTuple):
-    reason: str | None
+    pass
 
 
 class NoOpRecord(NamedTuple):
@@ -175,10 +168,6 @@ Record = (
 )
 
 
-def _port(reader: RecordReader) -> int:
-    return reader.number(UINT16)
-
-
 _SCHEMAS: Final = (
     RecordSchema(2, TopicRecord, 0, (Field("name", string), Field("topic_id", topic_uuid))),
     RecordSchema(
@@ -196,11 +185,13 @@ _SCHEMAS: Final = (
             Field("leader_recovery_state", int8, tag=0, default=0),
             Field("leader_epoch", int32),
             Field("partition_epoch", int32),
-            Field("directories", uuids, since=1, default=[]),
-            Field("eligible_leader_replicas", nullable_int32s, since=2, tag=1),
-            Field("last_known_elr", nullable_int32s, since=2, tag=2),
+            Field("directories", skipped_uuids, since=1),
+            Field("eligible_leader_replicas", int32s, since=2, tag=1, default=[]),
+            Field("last_known_elr", int32s, since=2, tag=2, default=[]),
         ),
     ),
+    # Kafka's defaults of the tagged fields are null, -1 and LeaderConstants.NO_LEADER_CHANGE. A
+    # field that has its default is not written.
     RecordSchema(
         5,
         PartitionChangeRecord,
@@ -208,15 +199,14 @@ _SCHEMAS: Final = (
         (
             Field("partition_id", int32),
             Field("topic_id", topic_uuid),
-            Field("isr", nullable_int32s, tag=0),
-            Field("leader", int32, tag=1, default=NO_LEADER_CHANGE),
-            Field("replicas", nullable_int32s, tag=2),
-            Field("removing_replicas", nullable_int32s, tag=3),
-            Field("adding_replicas", nullable_int32s, tag=4),
-            Field("leader_recovery_state", int8, tag=5, default=-1),
-            Field("directories", nullable_uuids, since=1, tag=8),
-            Field("eligible_leader_replicas", nullable_int32s, since=2, tag=6),
-            Field("last_known_elr", nullable_int32s, since=2, tag=7),
+            Field("isr", int32s, tag=0),
+            Field("leader", int32, tag=1),
+            Field("replicas", int32s, tag=2),
+            Field("removing_replicas", int32s, tag=3),
+            Field("adding_replicas", int32s, tag=4),
+            Field("leader_recovery_state", int8, tag=5),
+            Field("eligible_leader_replicas", int32s, since=2, tag=6),
+            Field("last_known_elr", int32s, since=2, tag=7),
         ),
     ),
     RecordSchema(9, RemoveTopicRecord, 0, (Field("topic_id", topic_uuid),)),
@@ -227,15 +217,14 @@ _SCHEMAS: Final = (
         3,
         (
             Field("broker_id", int32),
-            Field("is_migrating_zk_broker", boolean, since=2, default=False),
+            Field("is_migrating_zk_broker", boolean, since=2),
             Field("incarnation_id", topic_uuid),
             Field("broker_epoch", int64),
-            Field("end_points", skipped((string, string, _port, int16), 7)),
+            Field("end_points", skipped((string, string, number(Struct(">H")), int16), 7)),
             Field("features", skipped((string, int16, int16), 6)),
-            Field("rack", nullable_string),
+            Field("rack", skipped_string),
             Field("fenced", boolean),
             Field("in_controlled_shutdown", boolean, since=1, default=False),
-            Field("log_dirs", uuids, since=3, tag=0, default=[]),
         ),
     ),
     RecordSchema(
@@ -250,15 +239,14 @@ _SCHEMAS: Final = (
             Field("broker_epoch", int64),
             Field("fenced", int8, tag=0, default=0),
             Field("in_controlled_shutdown", int8, since=1, tag=1, default=0),
-            Field("log_dirs", uuids, since=2, tag=2, default=[]),
         ),
     ),
     RecordSchema(7, FenceBrokerRecord, 0, (Field("id", int32), Field("epoch", int64))),
     RecordSchema(8, UnfenceBrokerRecord, 0, (Field("id", int32), Field("epoch", int64))),
     RecordSchema(12, FeatureLevelRecord, 0, (Field("name", string), Field("feature_level", int16))),
-    RecordSchema(23, BeginTransactionRecord, 0, (Field("name", nullable_string, tag=0),)),
+    RecordSchema(23, BeginTransactionRecord, 0, ()),
     RecordSchema(24, EndTransactionRecord, 0, ()),
-    RecordSchema(25, AbortTransactionRecord, 0, (Field("reason", nullable_string, tag=0),)),
+    RecordSchema(25, AbortTransactionRecord, 0, ()),
     RecordSchema(20, NoOpRecord, 0, ()),
 )
 SCHEMAS: Final = {schema.key: schema for schema in _SCHEMAS}
@@ -282,8 +270,8 @@ def decode_record(value: bytes) -> Record:
             f"{schema.newest_version}; upgrade it",
             "$",
         )
-    record: Any = schema.decode(reader, version)
-    return record  # type: ignore[no-any-return]
+    record: Record = schema.decode(reader, version)
+    return record
 
 
 def record_key(value: bytes) -> int:

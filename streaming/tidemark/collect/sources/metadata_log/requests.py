@@ -1,7 +1,7 @@
 """Fetch and FetchSnapshot of `__cluster_metadata`, as a reader that is no replica sends them.
 
-Fetch version 13 (the first with topic ids, which Kafka 3.3 requires here) and FetchSnapshot version
-0, which kafka-python does not have. Replica −1 is no observer: the controllers do not count it.
+Fetch version 13 is the first with topic ids, which Kafka 3.3 requires here. FetchSnapshot version 0
+is not in kafka-python. Replica −1 is no observer: the controllers do not count it.
 """
 
 from __future__ import annotations
@@ -10,25 +10,19 @@ import uuid
 from struct import Struct
 from typing import Final, NamedTuple
 
+from kafka.protocol.consumer import FetchRequest, FetchResponse
+
 from tidemark.collect.codecs.wire import FETCH, INT32, RawRequest, ResponseReader, encode_string
+from tidemark.core.errors import WireError
 
 FETCH_VERSION: Final = 13
 FETCH_SNAPSHOT: Final = 59
 FETCH_SNAPSHOT_VERSION: Final = 0
 TOPIC: Final = "__cluster_metadata"
-TOPIC_ID: Final = uuid.UUID(int=1).bytes
+TOPIC_UUID: Final = uuid.UUID(int=1)
 MAX_WAIT_MS: Final = 1_000
 MAX_BYTES: Final = 4 * 1024 * 1024
 
-# Replica −1, MaxWaitMs, MinBytes, MaxBytes, read_uncommitted, no session; one topic.
-_FETCH_HEAD = Struct(">iiiibii").pack(-1, MAX_WAIT_MS, 1, MAX_BYTES, 0, 0, -1) + b"\x02"
-# Partition, CurrentLeaderEpoch, FetchOffset, LastFetchedEpoch, LogStartOffset, PartitionMaxBytes.
-_FETCH_PARTITION = Struct(">iiqiqi")
-_FETCH_RESPONSE = Struct(">ihi")
-# PartitionIndex, ErrorCode, HighWatermark, LastStableOffset, LogStartOffset.
-_PARTITION = Struct(">ihqqq")
-_ABORTED_BYTES: Final = 16
-_EPOCH_END = Struct(">iq")
 _LEADER = Struct(">ii")
 _SNAPSHOT_ID = Struct(">qi")
 # Partition, CurrentLeaderEpoch, EndOffset, Epoch.
@@ -74,9 +68,27 @@ def fetch_request(quorum_epoch: int, offset: int, last_epoch: int) -> RawRequest
 
     `last_epoch`: that of the record before `offset`.
     """
-    partition = _FETCH_PARTITION.pack(0, quorum_epoch, offset, last_epoch, -1, MAX_BYTES)
-    # One partition; tags of the partition and the topic; no forgotten topics, no rack, no tags.
-    body = _FETCH_HEAD + TOPIC_ID + b"\x02" + partition + b"\x00\x00" + b"\x01\x01\x00"
+    partition = FetchRequest.FetchTopic.FetchPartition(
+        partition=0,
+        current_leader_epoch=quorum_epoch,
+        fetch_offset=offset,
+        last_fetched_epoch=last_epoch,
+        log_start_offset=-1,
+        partition_max_bytes=MAX_BYTES,
+    )
+    request = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=MAX_WAIT_MS,
+        min_bytes=1,
+        max_bytes=MAX_BYTES,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[FetchRequest.FetchTopic(topic_id=TOPIC_UUID, partitions=[partition])],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+    body = request.encode(version=FETCH_VERSION)
     return RawRequest(FETCH, FETCH_VERSION, body, flexible=True)
 
 
@@ -90,31 +102,26 @@ def fetch_snapshot_request(quorum_epoch: int, snapshot: SnapshotId, position: in
 
 def decode_fetch(data: bytes) -> Fetched:
     """Raises WireError."""
-    reader = ResponseReader(data, "Fetch v13")
-    _, error_code, _ = reader.read(_FETCH_RESPONSE)
-    topics = reader.count(len(TOPIC_ID), compact=True)
-    if error_code or not topics:
-        return Fetched(error_code or _NO_PARTITION)
-    reader.skip(len(TOPIC_ID))
-    if not reader.count(_PARTITION.size, compact=True):
-        return Fetched(_NO_PARTITION)
-    _, error_code, high_watermark, _, _ = reader.read(_PARTITION)
-    for _ in range(reader.count(_ABORTED_BYTES, compact=True, nullable=True)):
-        reader.skip(_ABORTED_BYTES)
-        reader.skip_tags()
-    reader.skip(INT32.size)
-    records = _bytes(reader)
-    leader_epoch, is_diverging, snapshot = None, False, None
-    for tag, content in _tags(reader):
-        if tag == 0:
-            is_diverging = content.read(_EPOCH_END)[0] >= 0
-        elif tag == 1:
-            leader_epoch = _known(content.read(_LEADER)[1])
-        elif tag == 2:
-            found = SnapshotId(*content.read(_SNAPSHOT_ID))
-            snapshot = found if min(found) >= 0 else None
+    try:
+        answer = FetchResponse.decode(data, version=FETCH_VERSION)
+    except Exception as error:
+        # kafka-python raises errors of many types over damaged bytes.
+        reason = f"Fetch v13 answer of {len(data)} bytes is damaged ({type(error).__name__})"
+        raise WireError(reason) from None
+    # Damage may leave null where Kafka writes an array.
+    parts = (part for topic in answer.responses or () for part in topic.partitions or ())
+    found = next(parts, None)
+    if answer.error_code or found is None:
+        return Fetched(answer.error_code or _NO_PARTITION)
+    diverging, leader, snapshot = found.diverging_epoch, found.current_leader, found.snapshot_id
+    is_offered = snapshot is not None and min(snapshot.end_offset, snapshot.epoch) >= 0
     return Fetched(
-        error_code, _known(high_watermark), leader_epoch, is_diverging, snapshot, records
+        found.error_code,
+        _known(found.high_watermark),
+        None if leader is None else _known(leader.leader_epoch),
+        diverging is not None and diverging.epoch >= 0,
+        SnapshotId(snapshot.end_offset, snapshot.epoch) if is_offered else None,
+        bytes(found.records or b""),
     )
 
 

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from tidemark.collect.codecs.wire import ResponseReader
+from tidemark.collect.codecs.wire import INT32, ResponseReader
 from tidemark.core.errors import WireError
 
-INT8: Final = Struct(">b")
-INT16: Final = Struct(">h")
-UINT16: Final = Struct(">H")
-INT32: Final = Struct(">i")
-INT64: Final = Struct(">q")
-_UUID_BYTES: Final = 16
-# Controllers write arrays of brokers and directories; a longer one is not from a controller.
-MAX_ELEMENTS: Final = 100_000
+UUID_BYTES: Final = 16
+# Records of one topic follow each other: they share the text of its id.
+KNOWN_UUIDS: Final = 1_024
 
 
 class RecordReader(ResponseReader):
@@ -34,25 +30,6 @@ class RecordReader(ResponseReader):
             f"{self.name} of {self.end} bytes: {what} at byte {self.position}",
             f"$[{self.position}]",
         )
-
-    def number(self, layout: Struct) -> int:
-        return int(self.read(layout)[0])
-
-    def at_end(self) -> None:
-        """Raises WireError where bytes are left over."""
-        if self.position != self.end:
-            raise self.fail(f"{self.end - self.position} bytes left over")
-
-    def length(self, smallest: int, *, nullable: bool) -> int | None:
-        """The compact length of an array or string; null where allowed."""
-        found = self.uvarint() - 1
-        if found < 0:
-            if nullable:
-                return None
-            raise self.fail("a null where none is allowed")
-        if found > MAX_ELEMENTS * max(smallest, 1) or found * smallest > self.end - self.position:
-            raise self.fail(f"an array of {found} elements")
-        return found
 
 
 Read = Callable[[RecordReader], Any]
@@ -69,21 +46,25 @@ class Field(NamedTuple):
 
 
 class RecordSchema(NamedTuple):
-    """A record type: its api key, the class of its values, and its fields in order."""
+    """A record type: its api key, the class of its values, and its fields in order.
+
+    A field that the class does not have is read over. Tagged ones of these need no entry.
+    """
 
     key: int
-    make: Callable[..., Any]
+    make: Any
     newest_version: int
     fields: Sequence[Field]
 
     def decode(self, reader: RecordReader, version: int) -> Any:
         """The record, up to the end of the reader. Raises WireError."""
-        record = self.make(**_fields(self.fields, reader, version))
-        reader.at_end()
-        return record
+        values = _values(self.fields, reader, version)
+        if reader.position != reader.end:
+            raise reader.fail(f"{reader.end - reader.position} bytes left over")
+        return self.make(*(values[name] for name in self.make._fields))
 
 
-def _fields(fields: Sequence[Field], reader: RecordReader, version: int) -> dict[str, Any]:
+def _values(fields: Sequence[Field], reader: RecordReader, version: int) -> dict[str, Any]:
     values = {field.name: field.default for field in fields}
     tagged = {}
     for field in fields:
@@ -106,73 +87,55 @@ def _fields(fields: Sequence[Field], reader: RecordReader, version: int) -> dict
     return values
 
 
-def int8(reader: RecordReader) -> int:
-    return reader.number(INT8)
+def number(layout: Struct) -> Read:
+    """A number of this layout."""
+    return lambda reader: reader.read(layout)[0]
 
 
-def int16(reader: RecordReader) -> int:
-    return reader.number(INT16)
-
-
-def int32(reader: RecordReader) -> int:
-    return reader.number(INT32)
-
-
-def int64(reader: RecordReader) -> int:
-    return reader.number(INT64)
-
-
-def boolean(reader: RecordReader) -> bool:
-    return reader.number(INT8) != 0
+int8: Final = number(Struct(">b"))
+int16: Final = number(Struct(">h"))
+int32: Final = number(INT32)
+int64: Final = number(Struct(">q"))
+boolean: Final = number(Struct(">?"))
 
 
 def string(reader: RecordReader) -> str:
     return reader.text(compact=True)
 
 
-def nullable_string(reader: RecordReader) -> str | None:
-    length = reader.length(1, nullable=True)
-    if length is None:
-        return None
-    start = reader.position
-    reader.skip(length)
-    try:
-        return reader.data[start : reader.position].decode()
-    except UnicodeDecodeError:
-        raise reader.fail("a string that is not UTF-8") from None
-
-
 def topic_uuid(reader: RecordReader) -> str:
     """A Uuid as Kafka prints it: base64url without padding."""
     start = reader.position
-    reader.skip(_UUID_BYTES)
-    data = bytes(reader.data[start : reader.position])
+    reader.skip(UUID_BYTES)
+    return _uuid_text(bytes(reader.data[start : reader.position]))
+
+
+@lru_cache(KNOWN_UUIDS)
+def _uuid_text(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def int32s(reader: RecordReader) -> list[int]:
-    return [reader.number(INT32) for _ in range(reader.length(4, nullable=False) or 0)]
+    """Empty for null."""
+    count = reader.count(INT32.size, compact=True, nullable=True)
+    return [reader.read(INT32)[0] for _ in range(count)]
 
 
-def nullable_int32s(reader: RecordReader) -> list[int] | None:
-    length = reader.length(4, nullable=True)
-    return None if length is None else [reader.number(INT32) for _ in range(length)]
+def skipped_string(reader: RecordReader) -> None:
+    """A string, or null, that nobody asks for: read for its length, not kept."""
+    reader.skip(max(reader.uvarint() - 1, 0))
 
 
-def uuids(reader: RecordReader) -> list[str]:
-    return [topic_uuid(reader) for _ in range(reader.length(_UUID_BYTES, nullable=False) or 0)]
-
-
-def nullable_uuids(reader: RecordReader) -> list[str] | None:
-    length = reader.length(_UUID_BYTES, nullable=True)
-    return None if length is None else [topic_uuid(reader) for _ in range(length)]
+def skipped_uuids(reader: RecordReader) -> None:
+    """An array that nobody asks for."""
+    reader.skip(UUID_BYTES * reader.count(UUID_BYTES, compact=True))
 
 
 def skipped(fields: Sequence[Read], smallest: int) -> Read:
-    """An array of structures that nobody asks for: read for its length, not kept."""
+    """An array of structures that nobody asks for."""
 
     def read(reader: RecordReader) -> None:
-        for _ in range(reader.length(smallest, nullable=False) or 0):
+        for _ in range(reader.count(smallest, compact=True)):
             for field in fields:
                 field(reader)
             reader.skip_tags()

@@ -6,7 +6,6 @@ from struct import Struct
 from typing import Final
 
 from tidemark.collect.sources.metadata_log.batches import (
-    MAX_BATCH_BYTES,
     SNAPSHOT_FOOTER,
     SNAPSHOT_HEADER,
     Batch,
@@ -15,6 +14,7 @@ from tidemark.collect.sources.metadata_log.batches import (
 from tidemark.collect.sources.metadata_log.changes import MetadataFold, Snapshot, decode_batch
 from tidemark.collect.sources.metadata_log.image import Watched
 from tidemark.core.errors import WireError
+from tidemark.record_log.batches import MAX_BATCH_BYTES
 
 # SnapshotHeaderRecord: Version, LastContainedLogTimestamp.
 _HEADER: Final = Struct(">hq")

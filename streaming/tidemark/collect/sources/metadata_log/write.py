@@ -32,10 +32,7 @@ def write_metadata_folder(
     cluster = configured.get(name or "") or Cluster(name=name or "local")
     watched = Inventory(cluster, publisher.groups)
     epoch = int(time.time() * 1000)
-    collect = settings.collect
-    packer = Packer(
-        cluster.name, collect.collector, epoch, 0, publisher.groups, collect.event_version
-    )
+    packer = Packer(cluster.name, settings.collect.collector, epoch, 0, publisher.groups)
     waiting = 0
     for event in MetadataFolder(folder, _report).read(watched):
         packer.add(0, event)

@@ -8,10 +8,11 @@ from typing import Final
 
 from rich.text import Text
 
+from tidemark.assess.health import severity_rank
 from tidemark.core.records import OpenAlert
 from tidemark.core.text import duration
+from tidemark.verbs.top.screens.changes import clock
 from tidemark.verbs.top.screens.columns import STYLES, Cell, Column
-from tidemark.verbs.top.screens.in_sync import clock
 from tidemark.verbs.top.screens.list_screen import ListScreen, Order
 
 COLUMNS: Final = (
@@ -21,7 +22,6 @@ COLUMNS: Final = (
     Column("about", width=8),
     Column("description", rest=True),
 )
-_RANKS: Final = {"critical": 0, "warning": 1, "info": 2}
 
 
 def alert_cells(alert: OpenAlert) -> Sequence[Cell]:
@@ -69,7 +69,7 @@ ALERTS: Final = ListScreen[OpenAlert](
     items=lambda snapshot: snapshot.alerts,
     cells=alert_cells,
     orders=(
-        Order("severity", lambda a: (_RANKS.get(a.labels["severity"], 3), -a.starts_at)),
+        Order("severity", lambda a: (severity_rank(a), -a.starts_at)),
         Order("newest", lambda a: -a.starts_at),
         Order("name", lambda a: (a.labels["alertname"], about(a))),
     ),

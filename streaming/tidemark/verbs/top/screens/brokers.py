@@ -9,11 +9,11 @@ from typing import Final
 
 from rich.text import Text
 
-from tidemark.assess.safe_to_stop import EFFECTS
+from tidemark.assess.safe_to_stop import EFFECT_TEXTS, EFFECTS
 from tidemark.core.events import OK
-from tidemark.core.text import duration
+from tidemark.core.text import duration, known
 from tidemark.verbs.top.screens.columns import STYLES, Cell, Column
-from tidemark.verbs.top.screens.list_screen import ListScreen, Order, known
+from tidemark.verbs.top.screens.list_screen import ListScreen, Order
 from tidemark.verbs.top.snapshot import BrokerRow, Snapshot
 
 COLUMNS: Final = (
@@ -27,20 +27,15 @@ COLUMNS: Final = (
     Column("lag time", right=True, optional=1, width=8),
     Column("safe to stop", rest=True, width=26),
 )
-_WORDS: Final = {
-    "offline": "offline",
-    "under_min_isr": "under min ISR",
-    "unknown": "unknown",
-    "last_copy": "to a last copy",
-}
 
 
 def broker_cells(row: BrokerRow) -> Sequence[Cell]:
+    answered_ms = None if row.answer is None else row.answer.answered_ms
     return (
         str(row.broker),
-        row.rack or "-",
+        (row.answer and row.answer.rack) or "-",
         answer_cell(row),
-        "?" if row.answered_ms is None else f"{row.answered_ms:.0f}",
+        "?" if answered_ms is None else f"{answered_ms:.0f}",
         str(row.leads),
         f"{row.in_sync}/{row.replicas}",
         known(row.lag_records),
@@ -50,10 +45,10 @@ def broker_cells(row: BrokerRow) -> Sequence[Cell]:
 
 
 def answer_cell(row: BrokerRow) -> Cell:
-    if row.outcome is None:
+    if row.answer is None:
         return "?", STYLES["unknown"]
-    if row.outcome != OK:
-        return row.outcome.replace("_", " "), STYLES["critical"]
+    if row.answer.outcome != OK:
+        return row.answer.outcome.replace("_", " "), STYLES["critical"]
     return ("fenced", STYLES["warning"]) if row.fenced else ("ok", STYLES["ok"])
 
 
@@ -64,7 +59,7 @@ def safe_cell(row: BrokerRow) -> Cell:
     counts = Counter(impact.effect for impact in row.impacts)
     if row.not_shown:
         counts["unknown"] += row.not_shown
-    effects = ", ".join(f"{counts[e]} {_WORDS[e]}" for e in EFFECTS if counts[e])
+    effects = ", ".join(f"{counts[e]} {EFFECT_TEXTS[e]}" for e in EFFECTS if counts[e])
     if not effects:
         return "unknown: no partition was observed", STYLES["unknown"]
     if set(counts) == {"unknown"}:
@@ -75,7 +70,7 @@ def safe_cell(row: BrokerRow) -> Cell:
 def _details(row: BrokerRow, _snapshot: Snapshot, _width: int) -> list[Text]:
     """The worst partitions that a stop affects, and why."""
     shown = row.impacts[:4]
-    lines = [Text(f"{i.topic}-{i.partition}: {_WORDS[i.effect]}: {i.detail}") for i in shown]
+    lines = [Text(f"{i.topic}-{i.partition}: {EFFECT_TEXTS[i.effect]}: {i.detail}") for i in shown]
     if len(row.impacts) > len(shown):
         more = len(row.impacts) - len(shown)
         lines.append(Text(f"… and {more} more: tidemark safe-to-stop {row.broker}"))
@@ -99,7 +94,11 @@ BROKERS: Final = ListScreen[BrokerRow](
         Order("leads", lambda row: -row.leads),
         Order("affected by a stop", lambda row: -len(row.impacts)),
     ),
-    text=lambda row: f"{row.broker} {row.rack or ''} {row.outcome or ''}",
+    text=lambda row: (
+        f"{row.broker} {row.answer.rack or ''} {row.answer.outcome}"
+        if row.answer
+        else str(row.broker)
+    ),
     place=_first_impact,
     details=_details,
 )

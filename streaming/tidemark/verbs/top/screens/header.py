@@ -6,10 +6,10 @@ from typing import Final
 
 from rich.text import Text
 
+from tidemark.assess.health import SEVERITIES, STATES
 from tidemark.core.text import counted, duration, utc
-from tidemark.verbs.top.partition_state import STATES
+from tidemark.verbs.top.screens.changes import clock
 from tidemark.verbs.top.screens.columns import DIM, HEADING, STYLES
-from tidemark.verbs.top.screens.in_sync import clock
 from tidemark.verbs.top.snapshot import Snapshot
 
 # Above this number of partitions with three replicas whose offsets all move, one process on one
@@ -18,7 +18,6 @@ MAX_PARTITIONS: Final = 20_000
 # Without a pass for this many periods, the screen is old.
 OLD_PERIODS: Final = 2.0
 OLD_MS: Final = 2_000.0
-_SEVERITIES: Final = ("critical", "warning", "info")
 
 
 def header_lines(snapshot: Snapshot, now: float, width: int, *, paused: bool) -> list[Text]:
@@ -79,16 +78,16 @@ def _health(snapshot: Snapshot) -> Text:
     """Open alerts by severity, then partitions by their worst state."""
     severities = [alert.labels["severity"] for alert in snapshot.alerts]
     line = Text("alerts: ")
-    found = [s for s in _SEVERITIES if s in severities]
+    found = [s for s in SEVERITIES if s in severities]
     for number, severity in enumerate(found):
         text = f"{severities.count(severity)} {severity}"
         line.append(", " * bool(number) + text, STYLES[severity])
     if not found:
         line.append("none open", STYLES["ok"])
     line.append("  partitions: ")
-    states = [state for state in STATES if snapshot.counts.get(state.name)]
+    states = [state for state in STATES.values() if snapshot.counts.get(state.name)]
     for number, state in enumerate(states):
-        text = f"{snapshot.counts[state.name]:,} {state.label}"
+        text = f"{snapshot.counts[state.name]:,} {state.text}"
         line.append(", " * bool(number) + text, STYLES[state.level])
     if snapshot.not_shown:
         line.append(

@@ -49,11 +49,6 @@ class ListScreen(Generic[T]):
         return sorted(items, key=self.orders[order % len(self.orders)].key, reverse=reverse)
 
 
-def known(value: object) -> str:
-    """A value as text; `?` where it is unknown."""
-    return "?" if value is None else str(value)
-
-
 def brokers_text(brokers: Sequence[int] | None) -> str:
     """`1,2,3`; `-` for none, `?` where they are unknown."""
     return "?" if brokers is None else ",".join(map(str, brokers)) or "-"

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from tidemark.command_line.log_drawing import draw_logs
 from tidemark.core.events import Observation, Replica
 from tidemark.core.records import View
-from tidemark.core.text import duration
-from tidemark.verbs.inspect.drawing import draw_logs
-from tidemark.verbs.top.screens import alerts, elections, in_sync
+from tidemark.core.text import duration, known
+from tidemark.verbs.top.screens import alerts, changes
 from tidemark.verbs.top.screens.columns import DIM, HEADING, STYLES, Cell, lay_out
-from tidemark.verbs.top.screens.list_screen import ListScreen, brokers_text, known
+from tidemark.verbs.top.screens.list_screen import ListScreen, brokers_text
 from tidemark.verbs.top.screens.partitions import countdown_lines, replica_lines
 from tidemark.verbs.top.snapshot import PartitionRow, Snapshot
 
@@ -25,15 +25,15 @@ MAX_BAR: Final = 120
 def partition_lines(snapshot: Snapshot, row: PartitionRow, width: int) -> list[Text]:
     """The whole page of one partition, longer than most terminals."""
     view = row.view
-    lines = [*_heading(row), *countdown_lines(view, width)]
+    lines = [*_heading(row), *countdown_lines(row, width)]
     lines += [Text(), *replica_lines(view, width)]
     lines += _section("logs", _drawing(view, width))
     lines += _section(
         "open alerts",
         [line for alert in view.alerts for line in alerts.alert_lines(alert, snapshot.at, width)],
     )
-    lines += _section("changes of the in-sync set", _listed(in_sync.IN_SYNC, snapshot, row, width))
-    lines += _section("elections", _listed(elections.ELECTIONS, snapshot, row, width))
+    lines += _section("changes of the in-sync set", _listed(changes.IN_SYNC, snapshot, row, width))
+    lines += _section("elections", _listed(changes.ELECTIONS, snapshot, row, width))
     return lines
 
 
@@ -42,7 +42,7 @@ def _heading(row: PartitionRow) -> list[Text]:
     first = Text()
     first.append(row.name, HEADING)
     first.append("  ")
-    first.append(row.state.label, STYLES[row.state.level])
+    first.append(row.state.text, STYLES[row.state.level])
     if view.missed_passes:
         first.append(f"  not seen for {view.missed_passes} passes", STYLES["unknown"])
     leader = "none" if view.leaderless else known(view.leader)

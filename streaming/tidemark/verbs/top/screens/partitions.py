@@ -9,12 +9,12 @@ from typing import Final
 
 from rich.text import Text
 
-from tidemark.assess.isr_countdown import countdown_text, countdowns
+from tidemark.assess.health import RANK
+from tidemark.assess.isr_removal import countdown_text
 from tidemark.core.records import ReplicaView, View
-from tidemark.core.text import duration
-from tidemark.verbs.top.partition_state import RANK
+from tidemark.core.text import duration, known
 from tidemark.verbs.top.screens.columns import STYLES, Cell, Column, lay_out
-from tidemark.verbs.top.screens.list_screen import ListScreen, Order, brokers_text, known
+from tidemark.verbs.top.screens.list_screen import ListScreen, Order, brokers_text
 from tidemark.verbs.top.snapshot import PartitionRow, Snapshot
 
 COLUMNS: Final = (
@@ -45,9 +45,9 @@ REPLICA_COLUMNS: Final = (
 )
 
 
-def leaves_cell(view: View) -> Cell:
+def leaves_cell(row: PartitionRow) -> Cell:
     """`3 in 11-26 s`: the follower that leaves the in-sync set first, and how many more follow."""
-    found = countdowns(view, view.at)
+    found = row.countdowns
     if not found:
         return ""
     first, more = found[0], f" +{len(found) - 1}" if len(found) > 1 else ""
@@ -55,12 +55,12 @@ def leaves_cell(view: View) -> Cell:
     return text, STYLES["unknown" if first.earliest_ms is None else "warning"]
 
 
-def countdown_lines(view: View, width: int) -> list[Text]:
+def countdown_lines(row: PartitionRow, width: int) -> list[Text]:
     """A sentence for each follower that leaves the in-sync set soon."""
     return [
         Text(line, STYLES["unknown" if each.earliest_ms is None else "warning"])
-        for each in countdowns(view, view.at)
-        for line in textwrap.wrap(countdown_text(each, view.leader), width)
+        for each in row.countdowns
+        for line in textwrap.wrap(countdown_text(each, row.view.leader), width)
     ]
 
 
@@ -68,7 +68,7 @@ def partition_cells(row: PartitionRow) -> Sequence[Cell]:
     view = row.view
     return (
         row.name,
-        (row.state.label, STYLES[row.state.level]),
+        (row.state.text, STYLES[row.state.level]),
         "none" if view.leaderless else known(view.leader),
         brokers_text(view.in_sync_replicas),
         brokers_text(view.assigned),
@@ -76,7 +76,7 @@ def partition_cells(row: PartitionRow) -> Sequence[Cell]:
         known(view.log_end_offset),
         known(row.lag_records),
         "?" if row.lag_ms is None else duration(row.lag_ms),
-        leaves_cell(view),
+        leaves_cell(row),
         " ".join(
             f"{r.broker}:{known(r.log_end_offset)}/{known(r.high_watermark)}" for r in view.replicas
         ),
@@ -112,7 +112,7 @@ def _details(row: PartitionRow, _snapshot: Snapshot, width: int) -> list[Text]:
     return [
         Text(row.name, "bold"),
         *replica_lines(row.view, width),
-        *countdown_lines(row.view, width),
+        *countdown_lines(row, width),
     ]
 
 
@@ -148,7 +148,7 @@ PARTITIONS: Final = ListScreen[PartitionRow](
         ),
         Order("name", lambda row: (row.topic, row.number)),
     ),
-    text=lambda row: f"{row.name} {row.state.label} leader {row.view.leader}",
+    text=lambda row: f"{row.name} {row.state.text} leader {row.view.leader}",
     place=lambda row: (row.topic, row.number),
     details=_details,
 )

@@ -1,0 +1,29 @@
+"""`tidemark version`."""
+
+from __future__ import annotations
+
+import json
+import platform
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+
+import click
+
+from tidemark import __version__
+
+
+@click.command("version")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def version(as_json: bool) -> None:
+    """Print the versions that a bug report needs."""
+    found: dict[str, str | None] = {"tidemark": __version__, "python": platform.python_version()}
+    for package in ("pyspark", "kafka-python"):
+        try:
+            found[package] = version_of(package)
+        except PackageNotFoundError:
+            found[package] = None
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for name, number in found.items():
+        click.echo(f"{name} {number or 'not installed'}")

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from tests.brokers.test_faults import Recorder
+from tests.brokers.test_replica_logs import PLACE, batch, folder
+from tidemark.core.errors import ClusterError
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.replica_logs import CHECKPOINT, read_log
+from tidemark_lab.faults.disk_faults import (
+    DiskFull,
+    LostCheckpoint,
+    PageCacheLoss,
+    PowerFailure,
+    SmallDisk,
+)
+from tidemark_lab.faults.fault import Fault, run_fault
+
+
+class Cluster(Recorder):
+    """Brokers with data folders below `root`."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__()
+        self.root = root
+        for broker in (1, 2, 3):
+            self.log_directory(broker).mkdir()
+            folder(self.log_directory(broker), batch(2, 0, [1, 2]) + batch(2, 2, [3, 4]))
+
+    def log_directory(self, broker: int) -> Path:
+        return self.root / f"data-{broker}"
+
+    @property
+    def local(self) -> LocalCluster:
+        return cast("LocalCluster", self)
+
+    def run(self, fault: Fault) -> list[str]:
+        run_fault(fault, lambda: True)
+        return [call for call in self.calls if not call.startswith("is_ready")]
+
+    def records(self, broker: int) -> int:
+        return len(read_log(self.log_directory(broker), PLACE) or {})
+
+
+def test_the_page_cache_of_one_broker_is_lost(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    calls = cluster.run(PageCacheLoss(cluster.local, 2, [PLACE], 1, inside=True))
+    assert calls == ["kill_broker 2", "start_broker 2"]
+    assert [cluster.records(broker) for broker in (1, 2, 3)] == [4, 2, 4]
+
+
+def test_all_brokers_lose_power_at_one_moment(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    calls = cluster.run(PowerFailure(cluster.local, [PLACE], {1: 1, 3: 3}))
+    verbs = ("pause", "kill", "start")
+    assert calls == [f"{verb}_broker {broker}" for verb in verbs for broker in (1, 2, 3)]
+    assert [cluster.records(broker) for broker in (1, 2, 3)] == [2, 4, 0]
+
+
+def test_a_checkpoint_is_lost_while_the_broker_is_stopped(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    checkpoint = cluster.log_directory(1) / CHECKPOINT
+    checkpoint.write_text("0\n0\n", encoding="utf-8")
+    assert cluster.run(LostCheckpoint(cluster.local, 1)) == ["stop_broker 1", "start_broker 1"]
+    assert not checkpoint.exists()
+
+
+def test_a_disk_is_filled_only_where_it_is_a_file_system_of_its_own(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    with pytest.raises(ClusterError, match="no file system of its own"):
+        cluster.run(DiskFull(cluster.local, 1, tmp_path, limit_bytes=100))
+    assert not (tmp_path / "filler").exists()
+
+
+def test_a_small_disk_without_root_is_one_line_that_names_the_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = SimpleNamespace(
+        returncode=32, stderr="mount: permission denied.\n  dmesg(1) has more.\n"
+    )
+    monkeypatch.setattr("tidemark_lab.faults.disk_faults.subprocess.run", lambda *_, **__: said)
+    with pytest.raises(ClusterError) as raised, SmallDisk(tmp_path / "disk", 1 << 20):
+        pass
+    text = str(raised.value)
+    assert text.endswith("mount: permission denied. Run it as root on Linux.")
+    assert "\n" not in text

@@ -1,0 +1,89 @@
+"""What Spark does not promise: it is used where it is there, and nothing fails where it is not."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.stream.conftest import StreamProcess
+from tests.stream.synthetic import SyntheticPasses
+from tests.stream.topics import Publisher
+from tidemark.kafka.topics import ensure_topics
+from tidemark.settings import Settings
+from tidemark.stream import spark_internals
+from tidemark.stream.checkpoint import open_checkpoint
+from tidemark.stream.class_path import spark_home
+from tidemark.stream.java_errors import Cause, error_causes, query_causes
+from tidemark.stream.spark_internals import checkpoint_file_manager
+
+BEFORE_4_1 = "org/apache/spark/sql/execution/streaming/FileSystemBasedCheckpointFileManager"
+SINCE_4_1 = BEFORE_4_1.replace("/streaming/", "/streaming/checkpointing/")
+# The verb where PySpark and Spark have none of it.
+WITHOUT = """
+from tidemark.stream import spark_internals
+spark_internals.private = lambda owner, name: None
+spark_internals.checkpoint_file_manager.__globals__["_FILE_MANAGER_PACKAGES"] = ()
+from tidemark.stream.command import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("classes", "found"),
+    [
+        ((BEFORE_4_1,), BEFORE_4_1.replace("/", ".")),
+        ((SINCE_4_1,), SINCE_4_1.replace("/", ".")),
+        ((), None),
+    ],
+)
+def test_the_checkpoint_file_manager_is_the_one_of_the_jars(
+    classes: tuple[str, ...], found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jars").mkdir()
+    with zipfile.ZipFile(tmp_path / "jars" / "spark-sql_2.13-4.9.jar", "w") as jar:
+        for name in (*classes, "org/apache/spark/sql/Dataset"):
+            jar.writestr(f"{name}.class", b"")
+    monkeypatch.setattr(spark_internals, "spark_home", lambda: tmp_path)
+    assert checkpoint_file_manager() == found
+
+
+def test_this_spark_has_one() -> None:
+    assert list((spark_home() / "jars").glob("spark-sql_*.jar"))
+    assert checkpoint_file_manager() is not None
+
+
+def test_without_private_attributes_there_are_texts_and_defaults() -> None:
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace())
+    assert open_checkpoint(spark, Settings()) is None
+    assert spark_internals.jvm_gateway(spark) is None
+    failed: Any = SimpleNamespace(exception=lambda: RuntimeError("org.apache.x.YException: z"))
+    assert query_causes(failed) == [Cause("org.apache.x.YException: z")]
+    stopped: Any = SimpleNamespace(exception=lambda: None)
+    assert query_causes(stopped) == []
+    assert error_causes(RuntimeError("z")) == [Cause("z")]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_stream_runs_and_ends_without_any_of_it(
+    settings: Settings, stream: Callable[..., StreamProcess]
+) -> None:
+    ensure_topics(settings.kafka, settings.topics)
+    publisher = Publisher(settings)
+    for partition, value in SyntheticPasses(partitions=8, groups=4).records(0):
+        publisher.send(partition, value)
+    publisher.close()
+    running = stream(settings, command=[sys.executable, "-c", WITHOUT])
+    running.wait_for(lambda: bool(running.lines("batch")), "a batch", 240)
+    assert running.lines(
+        "the checkpoint is not checked: this PySpark gives no way to Hadoop's file systems"
+    )
+    code, seconds = running.terminate()
+    assert (code, seconds < 15) == (0, True), running.log_tail()
+    assert "Traceback" not in running.log.read_text()
