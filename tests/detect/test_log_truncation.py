@@ -50,6 +50,8 @@ def cuts(known: PartitionState, sample: dict[str, Any], **fields: Any) -> list[A
         ({"log_end_offset": 150}, {}, [90]),
         ({"log_end_offset": 150}, {"in_sync_replicas": None}, [90]),
         ({"log_end_offset": 150, "lineage": [(4, 70), (5, 150)]}, NOT_IN_SYNC, [70]),
+        # The epoch may go on: the leader of a later one is not known yet.
+        ({"log_end_offset": 150}, {"leader_epoch": 4, "lineage": [(4, 90)]}, []),
         # It may still hold its tail.
         ({"log_end_offset": 150}, NOT_IN_SYNC, []),
         # An epoch that ends at the log start has expired.

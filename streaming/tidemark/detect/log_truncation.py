@@ -51,6 +51,9 @@ def _end_of_known_epoch(
         complete_from = replica.lineage[0][0]
         answer = end_offset_for(replica.lineage, complete_from, known.leader_epoch)
     elif is_in_sync(after, replica.broker) and after.lineage:
+        if known.leader_epoch >= (after.leader_epoch or 0):
+            # The leader is not known to have begun a later one: its log may have grown since.
+            return None
         answer = end_offset_for(after.lineage, after.lineage_complete_from, known.leader_epoch)
     else:
         return None
