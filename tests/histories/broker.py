@@ -26,6 +26,8 @@ class Broker:
         # How much of the metadata log it has, and how often its process started.
         self.image = -1
         self.starts = 0
+        # When a request failed or was late by itself.
+        self.failed_at: float | None = None
         self.replicas: list[Replica] = []
 
     @property

@@ -47,7 +47,8 @@ class BrokerJudge:
         self._findings.counts[f"alerts of brokers: {name}"] += 1
 
     def was_silent(self, broker: int) -> bool:
-        return self._within(self._silent_at.get(broker), RECENT_SECONDS)
+        times = self._silent_at.get(broker), self._history.world.brokers[broker].failed_at
+        return any(self._within(at, RECENT_SECONDS) for at in times)
 
     def was_stale(self, broker: int) -> bool:
         return self._within(self._stale_at.get(broker), REPORTED_SECONDS)

@@ -32,6 +32,8 @@ class Case:
     sampled_start: int
     # The records of earlier claims: their loss is known.
     claimed: set[int]
+    # No other collector took over: that leaves elections unseen.
+    is_watched_by_one: bool = True
     # The newest range of each claim, by the fingerprint of its alert.
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
 

@@ -109,6 +109,8 @@ class SimulatedConnection(BrokerConnection):
         if start != self._start:
             # Another request has closed the connection.
             raise NoAnswerError(self.outcome)
+        if dice < LATE_SHARE or dice > 1 - FAILED_SHARE:
+            peer.failed_at = history.world.now
         if not self.connected or dice > 1 - FAILED_SHARE:
             self._fail(UNREACHABLE)
         elif not found or loop.now >= deadline:

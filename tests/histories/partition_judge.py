@@ -40,7 +40,7 @@ class PartitionJudge:
                 oracle.forget()
             return
         partition = self._partition
-        oracle = self._oracles.setdefault(batch.collector_epoch, Oracle())
+        oracle = self._oracle(batch.collector_epoch)
         if partition.mode.topic_ids or partition.truth.topic == 0:
             before = set(oracle.proven)
             oracle.observe(event)
@@ -53,6 +53,13 @@ class PartitionJudge:
         ]
         self._starts[self._topic] = max([self._starts.get(self._topic, 0), *starts])
         self._observed.append((self._history.began_at, self._history.world.now))
+
+    def _oracle(self, epoch: int) -> Oracle:
+        """A new collector's knows what was deleted: what the stream keeps of the one before."""
+        if epoch not in self._oracles:
+            known = max(self._oracles.values(), key=lambda each: each.start, default=Oracle())
+            self._oracles[epoch] = Oracle(start=known.start, topic_id=known.topic_id)
+        return self._oracles[epoch]
 
     def _demand(self, under: int, epoch: int, start: int, end: int) -> None:
         """A proven range: what is truly lost of it must be claimed; what survives is our error."""
@@ -78,7 +85,7 @@ class PartitionJudge:
         """An alert that fires or is updated in pass `number`."""
         start = self._starts.get(self._topic, 0)
         history, findings = self._history, self._findings
-        known = (self._claimed, self._ranges)
+        known = (self._claimed, len(history.plan.collectors) == 1, self._ranges)
         case = Case(
             history.world, self._partition, alert, self._topic, self._observed, start, *known
         )

@@ -96,7 +96,12 @@ def was_cut(case: Case, match: Match) -> bool:
 
 
 def was_empty(case: Case, match: Match) -> bool:
-    """The log had no record of its own: all were deleted."""
+    """The log had no record of its own: all were deleted, as far as samples showed.
+
+    A log that returns has them again.
+    """
+    if case.sampled_start >= case.evidence["log_end_offset_before"]:
+        return True
     return not any(r not in case.truth.deleted for r in _cut_ids(case, int(match[1])))
 
 
