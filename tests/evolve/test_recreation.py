@@ -239,6 +239,9 @@ READ_LATE = Committed(0, 101, 1.0, 101, 1, read_at=10.0)
         (False, 101, {"leader_epoch": None, "lineage": [(0, 0), (9, 1)]}),
         (True, 101, {"leader_epoch": None, "lineage": [(0, 0), (1, 9)]}),
         (True, 101, {"lineage": [(9, 100)]}),
+        # The log ends at 100: it has no record of this epoch any more, or has just that.
+        (True, 102, {"leader_epoch": None, "lineage": [(0, 0), (9, 101)]}),
+        (False, 102, {"leader_epoch": None, "lineage": [(0, 0), (9, 100)]}),
     ],
 )
 def test_logs_that_all_end_too_early_may_be_of_a_new_topic(

@@ -59,9 +59,12 @@ def may_be_recreated(state: PartitionState, committed: int) -> bool:
     if state.topic_id is not None:
         return False
     epoch = state.leader_epoch
-    if epoch is None and state.lineage:
-        # Metadata has none: that of the leader's newest record.
-        epoch = state.lineage[-1][0]
+    leader = state.replica(state.leader)
+    if epoch is None and state.lineage and leader is not None:
+        # Metadata has none: that of the leader's newest record. A lineage above the end of its log
+        # is of the log before.
+        newest, end = state.lineage[-1]
+        epoch = newest if end <= (leader.log_end_offset or 0) else None
     earlier = [entry for entry in state.committed if entry.epoch != epoch]
     read_at = max((entry.read_at or entry.at for entry in earlier), default=0.0)
     unseen = state.observed_at - read_at
