@@ -7,6 +7,8 @@ from collections import Counter
 from tests.histories.case import Case
 
 ALERT = "KafkaCommittedDataLoss"
+# `collect.broker_timeout_seconds`.
+TIMEOUT_SECONDS = 0.5
 
 
 def judge_claim(case: Case, counts: Counter[str]) -> str | None:
@@ -45,7 +47,10 @@ def judge_claim(case: Case, counts: Counter[str]) -> str | None:
 
 
 def is_misdated(case: Case, ahead: float) -> bool:
-    """Whether a record was written outside of the claim's bounds, by the collector's clock."""
+    """Whether a record was written outside of the claim's bounds, by the collector's clock.
+
+    An answer is dated when it is read: the log may have grown since the broker made it.
+    """
     start, end = case.evidence["proven"]
     low, high = case.evidence.get("written_between") or (None, None)
     truth, first, last = case.truth, [], []
@@ -57,7 +62,7 @@ def is_misdated(case: Case, ahead: float) -> bool:
             first.append(truth.written_at[record])
         if truth.offset_of[record] == end - 1:
             last.append(truth.written_at[record])
-    early = low is not None and first and max(first) + ahead < low - 0.001
+    early = low is not None and first and max(first) + ahead < low - TIMEOUT_SECONDS
     return bool(early or (high is not None and last and min(last) + ahead > high + 0.001))
 
 
