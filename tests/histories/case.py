@@ -9,7 +9,7 @@ from typing import Any
 from tests.histories.controller import PartitionRecord
 from tests.histories.partition import Partition
 from tests.histories.replica import Replica
-from tests.histories.truth import Cut, Truth
+from tests.histories.truth import Cut, Election, Truth
 from tests.histories.world import World
 from tidemark.core.records import Alert
 
@@ -69,6 +69,19 @@ class Case:
             if records[index].at < since:
                 break
         return any(holds(replica.view) for replica in self.partition.replicas.values())
+
+    def elections(self) -> list[Election]:
+        """Those that an alert about an election may be about."""
+        before = self.evidence.get("leader_epoch_before")
+        after = self.evidence.get("leader_epoch_after")
+        return [
+            election
+            for election in self.truth.elections
+            if election.topic == self.topic
+            and (before is None or before < election.epoch)
+            and (after is None or election.epoch <= after)
+            and (after is not None or election.leader == self.evidence.get("leader"))
+        ]
 
     def cuts(self, broker: int) -> list[Cut]:
         """What a replica lost since the sample before."""

@@ -34,7 +34,7 @@ def judge(case: Case, *, benign: bool) -> str | None:
 
 def _unclean(case: Case, severity: str, *, benign: bool) -> str | None:
     """A page is a claim. Where nothing is unclean, a suspicion is a needless ticket."""
-    truth, kinds = case.truth, [election.kind for election in _elections(case)]
+    truth, kinds = case.truth, [election.kind for election in case.elections()]
     if any(kind in UNCLEAN for kind in kinds):
         return None
     if severity == "critical":
@@ -42,23 +42,9 @@ def _unclean(case: Case, severity: str, *, benign: bool) -> str | None:
         return f"critical: unclean election was clean{why}"
     # Without topic ids, a topic that was created again looks the same.
     is_known = case.world.mode.topic_ids or truth.topic == 0
-    seen = case.is_watched_by_one and all(_was_seen_in_sync(case, e) for e in _elections(case))
+    seen = case.is_watched_by_one and all(_was_seen_in_sync(case, e) for e in case.elections())
     is_needless = benign and is_known and seen
     return "suspicion of a clean election" if is_needless else None
-
-
-def _elections(case: Case) -> list[Election]:
-    """Those that the alert may be about."""
-    before = case.evidence.get("leader_epoch_before")
-    after = case.evidence.get("leader_epoch_after")
-    return [
-        election
-        for election in case.truth.elections
-        if election.topic == case.topic
-        and (before is None or before < election.epoch)
-        and (after is None or election.epoch <= after)
-        and (after is not None or election.leader == case.evidence.get("leader"))
-    ]
 
 
 def _was_seen_in_sync(case: Case, election: Election) -> bool:

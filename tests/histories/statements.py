@@ -113,7 +113,7 @@ def cut_none_committed(case: Case, match: Match) -> bool:
 
 def diverged(case: Case, match: Match) -> bool:
     """The leader never was in sync with what it lacks."""
-    return _election_kind(case) in {"unclean", "last known leader"}
+    return any(e.kind in {"unclean", "last known leader"} for e in case.elections())
 
 
 def cut_committed(case: Case, match: Match) -> bool:
