@@ -357,6 +357,18 @@ def test_without_epochs_a_leader_that_does_not_answer_keeps_nothing_for_certain(
     assert not keeps_lineage(state({**answer, "error": "timed_out"}, dated, **known))
 
 
+@pytest.mark.parametrize(
+    ("keeps", "log_end", "log_start"),
+    # A lineage may reach past the log. All that was committed is deleted.
+    [(True, 12, 0), (False, 11, 0), (True, 0, 12)],
+)
+def test_without_epochs_no_log_end_was_higher(keeps: bool, log_end: int, log_start: int) -> None:
+    dated = Committed(0, 12, 1.0, 15, 1, log_start_offset=log_start)
+    known: dict[str, Any] = {"leader_epoch": None, "lineage": [(0, 12)], "lineage_complete_from": 0}
+    answer = {"leader_epoch": None, "log_end_offset": log_end}
+    assert keeps_lineage(state(answer, dated, **known)) is keeps
+
+
 @pytest.mark.parametrize(("covers_earlier", "high_watermark"), [(True, 18), (False, 18), (True, 7)])
 def test_an_epoch_that_had_all_before_it_covers_them(
     covers_earlier: bool, high_watermark: int

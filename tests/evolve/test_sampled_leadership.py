@@ -114,6 +114,10 @@ def test_a_follower_that_had_all_a_moment_before_was_about_to_join(
     follower = answer(2, leads=False, leader_epoch=None, log_end_offset=100)
     before = fold(None, led(1, 10.0, samples=[answer(1, leader_epoch=None), follower]))
     assert verdict(before, led(2, 10.0 + seconds)) is suspected
+    # What the last leader had committed counts, also while there is none.
+    samples = [silent(1, "refused"), follower]
+    unled = fold(before, vacant(11.0, samples=samples))
+    assert verdict(unled, led(2, 10.0 + seconds)) is suspected
 
 
 def test_what_was_committed_since_the_leader_was_in_sync_is_suspected() -> None:
