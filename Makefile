@@ -74,7 +74,7 @@ tests: setup ## Runs all tests, those that compute beside those that wait
 soak: setup ## Runs the searches and walks that take minutes, 54 kills, an hour of the pipeline and an hour of chaos
 	@KILLS=9 $(bin)/python -m pytest -m soak $(PYTEST_ARGS)
 	@MODEL_TRACES=100000 $(bin)/python -m pytest tests/model_and_detectors $(PYTEST_ARGS)
-	@$(bin)/python -m tests.histories --seed 2000000 --count 10000
+	@$(bin)/python -m tests.histories --seed 2000000 --count 4000
 	@$(bin)/python -m tests.fuzz --seconds 600
 	@$(bin)/python -m tests.soak --seconds 3600 $(SOAK_ARGS)
 	@$(bin)/tidemark drill chaos --seconds 900 $(CHAOS_ARGS)

@@ -64,6 +64,16 @@ def test_a_leader_that_answers_is_kept() -> None:
     assert two.truncations == [Truncation(1, 90, 100, False), Truncation(3, 90, 100, False)]
 
 
+def test_what_the_leader_wrote_after_it_followed_is_of_no_known_epoch() -> None:
+    """Its own lineage is not read yet; as follower it had epochs up to 2, and led in 3 since."""
+    samples = {
+        1: {"log_end_offset": 100, "lineage": [(1, 40), (2, 60)], "leader_epoch": 4},
+        2: {"log_end_offset": 90, "lineage": [(1, 40), (2, 60), (3, 90)], "leader_epoch": 3},
+    }
+    two = by_broker(choose_leader(view(samples, leader_epoch=4, lineage=None)))[2]
+    assert (two.diverges_at, two.committed) == (None, OffsetRange(90, 100))
+
+
 def test_the_tail_of_the_leader_is_possibly_lost_by_any_other() -> None:
     made = choose_leader(view({1: {"log_end_offset": 107}}, log_end_offset=107))
     two = by_broker(made)[2]

@@ -12,6 +12,7 @@ from struct import Struct
 from typing import Any
 
 from tests.bench.row import Row
+from tests.collect import wire_answers
 from tidemark.collect.codecs.list_offsets import CONSUMER, DEBUG_REPLICA
 from tidemark.collect.codecs.metadata import MetadataDecoder
 from tidemark.collect.codecs.metadata_image import MetadataImage
@@ -37,8 +38,6 @@ PASSES = 6
 PERIOD_SECONDS = 5.0
 FETCH_VERSION, LIST_OFFSETS_VERSION = 12, 7
 
-_OFFSETS = Struct(">ihqqix")
-_PROBE = Struct(">ihqqqBiBBBBiqB")
 _PARTITION = Struct(">hiiiB3iB3iBB")
 
 # The end of a log, by the number of its partition.
@@ -82,22 +81,18 @@ class Memory:
 
 
 def offsets(subset: Subset, ends: Ends) -> bytes:
-    """A ListOffsets v7 answer."""
-    return (
-        b"\x00\x00\x00\x00"
-        + topics(subset, lambda number: _OFFSETS.pack(number, 0, -1, ends(number), 0))
-        + b"\x00"
-    )
+    """A ListOffsets answer."""
+    entries = [(t, [(n, 0, ends(n), 0) for n in numbers]) for t, numbers in subset.topics]
+    return wire_answers.list_offsets(entries, LIST_OFFSETS_VERSION)
 
 
 def fetched(subset: Subset, ends: Ends) -> bytes:
-    """A Fetch v12 answer with diverging epochs."""
-
-    def entry(number: int) -> bytes:
-        end = ends(number)
-        return _PROBE.pack(number, 0, end, end, 0, 1, -1, 1, 1, 0, 13, 0, end, 0)
-
-    return b"\x00" * 10 + topics(subset, entry) + b"\x00"
+    """A Fetch answer with diverging epochs."""
+    entries = [
+        (t, [(n, 0, end := ends(n), end, 0, 0, end) for n in numbers])
+        for t, numbers in subset.topics
+    ]
+    return wire_answers.fetch(entries, FETCH_VERSION)
 
 
 def metadata(count: int) -> bytes:
@@ -122,14 +117,6 @@ def metadata(count: int) -> bytes:
 def replicas_of(topic: int, number: int) -> tuple[int, ...]:
     first = (topic + number) % len(BROKERS)
     return BROKERS[first:] + BROKERS[:first]
-
-
-def topics(subset: Subset, entry: Any) -> bytes:
-    body = bytearray(encode_length(len(subset.topics), compact=True))
-    for topic, numbers in subset.topics:
-        body += encode_string(topic, compact=True) + encode_length(len(numbers), compact=True)
-        body += b"".join(entry(number) for number in numbers) + b"\x00"
-    return bytes(body)
 
 
 def image(count: int = TOPICS) -> MetadataImage:

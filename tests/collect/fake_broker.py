@@ -11,18 +11,16 @@ from typing import Any
 
 from kafka.protocol.consumer import (
     FetchRequest,
-    FetchResponse,
     ListOffsetsRequest,
-    ListOffsetsResponse,
     OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
 )
-from kafka.protocol.metadata import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    MetadataRequest,
-    MetadataResponse,
-)
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
+
+from tests.collect import wire_answers
+from tidemark.collect.codecs.fetch import FetchEntry
+from tidemark.collect.codecs.list_offsets import OffsetEntry
+from tidemark.collect.codecs.metadata_image import BrokerAddress, PartitionMetadata
+from tidemark.collect.legacy.epoch_end_offset import EpochEndOffset
 
 FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, EPOCH_END_OFFSETS = 1, 2, 3, 18, 23
 VERSIONS = {FETCH: (4, 12), LIST_OFFSETS: (1, 7), METADATA: (0, 12), API_VERSIONS: (0, 3)}
@@ -163,47 +161,29 @@ class FakeBroker:
 
     def _metadata(self, request: Any, version: int) -> bytes:
         brokers, topics = self.metadata()
-        topic_class = MetadataResponse.MetadataResponseTopic
         wanted = topics if request.topics is None else [t.name for t in request.topics]
         listed = [
-            topic_class(
-                error_code=0 if name in topics else self.absent_error,
-                name=name,
-                is_internal=False,
-                partitions=[
-                    topic_class.MetadataResponsePartition(
-                        error_code=error,
-                        partition_index=number,
-                        leader_id=leader,
-                        leader_epoch=epoch,
-                        replica_nodes=replicas,
-                        isr_nodes=in_sync,
-                        offline_replicas=[],
-                    )
+            (
+                name,
+                None,
+                0 if name in topics else self.absent_error,
+                {
+                    number: PartitionMetadata(leader, epoch, tuple(replicas), tuple(in_sync), error)
                     for number, (leader, epoch, replicas, in_sync, error) in topics.get(
                         name, {}
                     ).items()
-                ],
+                },
             )
             for name in wanted
         ]
-        nodes = [
-            MetadataResponse.MetadataResponseBroker(
-                node_id=b.broker, host="127.0.0.1", port=b.port, rack=None
-            )
-            for b in brokers
-        ]
-        answer = MetadataResponse(
-            throttle_time_ms=0, brokers=nodes, cluster_id="fake", controller_id=1, topics=listed
-        )
-        return bytes(answer.encode(version=version))
+        places = {b.broker: BrokerAddress("127.0.0.1", b.port, None) for b in brokers}
+        return wire_answers.metadata(places, "fake", 1, listed, version)
 
     def _list_offsets(self, request: Any, version: int) -> bytes:
-        topic_class = ListOffsetsResponse.ListOffsetsTopicResponse
         topics = [
-            topic_class(
-                name=topic.name,
-                partitions=[
+            (
+                topic.name,
+                [
                     _offset_of(
                         self.logs.get((topic.name, asked.partition_index)),
                         request.replica_id,
@@ -215,34 +195,31 @@ class FakeBroker:
             )
             for topic in request.topics
         ]
-        return bytes(ListOffsetsResponse(throttle_time_ms=0, topics=topics).encode(version=version))
+        return wire_answers.list_offsets(topics, version)
 
     def _log(self, topic: str, asked: Any, any_replica: bool = False) -> Log | None:
         log = self.logs.get((topic, asked.partition))
         return log if log is not None and (any_replica or log.leads) else None
 
     def _epoch_end_offsets(self, request: Any, version: int) -> bytes:
-        topic_class = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
         topics = [
-            topic_class(
-                topic=topic.topic,
-                partitions=[
+            (
+                topic.topic,
+                [
                     _epoch_end(self._log(topic.topic, asked), asked, version)
                     for asked in topic.partitions
                 ],
             )
             for topic in request.topics
         ]
-        answer = OffsetForLeaderEpochResponse(throttle_time_ms=0, topics=topics)
-        return bytes(answer.encode(version=version))
+        return wire_answers.epoch_end_offsets(topics, version)
 
     def _fetch(self, request: Any, version: int) -> bytes:
-        topic_class = FetchResponse.FetchableTopicResponse
         any_replica = version >= 11 or request.replica_id == -2
         topics = [
-            topic_class(
-                topic=topic.topic,
-                partitions=[
+            (
+                topic.topic,
+                [
                     _fetched(
                         self._log(topic.topic, asked, any_replica),
                         asked,
@@ -254,77 +231,56 @@ class FakeBroker:
             )
             for topic in request.topics
         ]
-        answer = FetchResponse(
-            throttle_time_ms=0, error_code=0, session_id=0, responses=topics, node_endpoints=[]
-        )
-        return bytes(answer.encode(version=version))
+        return wire_answers.fetch(topics, version)
 
 
-def _epoch_end(log: Log | None, asked: Any, version: int) -> Any:
+def _epoch_end(log: Log | None, asked: Any, version: int) -> EpochEndOffset:
     """As LeaderEpochFileCache.endOffsetFor; below the oldest epoch, version 0 has no answer."""
-    result = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult.EpochEndOffset
     if log is None:
-        return result(error_code=6, partition=asked.partition)
+        return EpochEndOffset(asked.partition, 6, -1, -1)
     older = [entry for entry in log.epochs if entry[0] <= asked.leader_epoch]
     epoch, end = older[-1] if older else (asked.leader_epoch, 0)
     if asked.leader_epoch > log.newest_epoch or (version == 0 and not older):
         epoch, end = -1, -1
-    return result(error_code=0, partition=asked.partition, leader_epoch=epoch, end_offset=end)
+    return EpochEndOffset(asked.partition, 0, epoch, end)
 
 
-def _fence(log: Log, current_leader_epoch: int) -> int:
-    if current_leader_epoch < 0 or current_leader_epoch == log.leader_epoch:
+def _fence(log: Log, current_leader_epoch: int | None) -> int:
+    """Null: the version has none."""
+    if current_leader_epoch in (None, -1, log.leader_epoch):
         return 0
-    return 74 if current_leader_epoch < log.leader_epoch else 75
+    return 74 if (current_leader_epoch or 0) < log.leader_epoch else 75
 
 
-def _offset_of(log: Log | None, replica: int, asked: Any, log_start: int) -> Any:
+def _offset_of(log: Log | None, replica: int, asked: Any, log_start: int) -> OffsetEntry:
     """The end of a log for a debug replica, its high watermark for a consumer (-1).
 
     The start of the log to timestamp -2.
     """
-    fence = -1 if asked.current_leader_epoch is None else asked.current_leader_epoch
     code, offset, epoch = 6, -1, -1
     if log is not None:
-        code = _fence(log, fence) or (6 if replica == -1 and not log.leads else 0)
+        code = _fence(log, asked.current_leader_epoch) or (
+            6 if replica == -1 and not log.leads else 0
+        )
         if not code:
             offset = log.high_watermark if replica == -1 else log.end
             offset = log_start if asked.timestamp == -2 else offset
             epoch = log.leader_epoch
-    return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
-        error_code=code,
-        timestamp=-1,
-        offset=offset,
-        leader_epoch=epoch,
-    )
+    return asked.partition_index, code, offset, epoch
 
 
-def _fetched(log: Log | None, asked: Any, log_start: int, error: int) -> Any:
-    part_class = FetchResponse.FetchableTopicResponse.PartitionData
-    fence = -1 if asked.current_leader_epoch is None else asked.current_leader_epoch
-    code = error or (6 if log is None else _fence(log, fence))
-    extra: dict[str, Any] = {}
+def _fetched(log: Log | None, asked: Any, log_start: int, error: int) -> FetchEntry:
+    code = error or (6 if log is None else _fence(log, asked.current_leader_epoch))
     last_fetched = -1 if asked.last_fetched_epoch is None else asked.last_fetched_epoch
+    epoch = end = -1
     if not code and log is not None and last_fetched >= 0:
-        older = [(epoch, end) for epoch, end in log.epochs if epoch <= asked.last_fetched_epoch]
-        if not log.epochs or asked.last_fetched_epoch > log.epochs[-1][0] or not older:
+        older = [entry for entry in log.epochs if entry[0] <= last_fetched]
+        if not older or last_fetched > log.newest_epoch:
             code = 1
         else:
-            extra["diverging_epoch"] = part_class.EpochEndOffset(
-                epoch=older[-1][0], end_offset=older[-1][1]
-            )
+            epoch, end = older[-1]
     elif not code and log is not None and asked.fetch_offset > log.end:
         code = 1
     high_watermark = -1 if code or log is None else log.high_watermark
-    return part_class(
-        partition_index=asked.partition,
-        error_code=code,
-        high_watermark=high_watermark,
-        last_stable_offset=high_watermark,
-        log_start_offset=-1 if code else log_start,
-        aborted_transactions=None,
-        preferred_read_replica=-1,
-        records=b"",
-        **extra,
-    )
+    start = -1 if code else log_start
+    return asked.partition, code, high_watermark, high_watermark, start, epoch, end

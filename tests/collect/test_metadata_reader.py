@@ -13,12 +13,12 @@ from tidemark.collect.codecs.metadata_image import (
     TopicMetadata,
 )
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
-from tidemark.collect.connect.connection import NoAnswerError
-from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.connect.connection import Network, NoAnswerError
 from tidemark.collect.metadata import metadata_reader as module
 from tidemark.collect.metadata.admin_queries import Configurations, Quorum, QuorumReplica
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.metadata.metadata_reader import MetadataReader
+from tidemark.collect.metadata.refusals import QUORUM
 from tidemark.settings import Cluster, Collect
 
 
@@ -26,9 +26,9 @@ class FakeQuorum:
     """A reader whose brokers all give `answer` for the quorum."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.loop = EventLoop()
-        cluster = Cluster(name="c")
-        self.reader = MetadataReader(self.loop, {}, Inventory(cluster, 1), cluster, Collect())
+        network, cluster = Network({}), Cluster(name="c")
+        self.loop = network.loop
+        self.reader = MetadataReader(network, Inventory(cluster, 1), cluster, Collect())
         self.answer: Quorum | NoAnswerError | None = Quorum(100, 7, {})
         self.at = 0.0
 
@@ -106,6 +106,39 @@ def test_a_broker_with_an_old_image_is_asked_last(quorum: FakeQuorum) -> None:
     assert [[link.broker for link in quorum.reader.choose(live)] for _ in range(2)] == [[2, 1]] * 2
 
 
+def test_an_old_image_counts_no_longer_once_the_quorum_is_silent(quorum: FakeQuorum) -> None:
+    """Broker 3 was behind, has caught up, and alone reaches the controllers now."""
+    live: dict[int, Any] = {
+        number: Answer(broker=number, host="h", port=number, connected_at=-100.0)
+        for number in (1, 2, 3)
+    }
+    replicas = {number: QuorumReplica(False, 9, 100.0) for number in (1, 2)}
+    quorum.answer = Quorum(100, 7, {**replicas, 3: QuorumReplica(False, 5, 7_000.0)})
+    quorum.ask(1, 0.0)
+    quorum.answer = NoAnswerError("timed_out")
+    quorum.ask(1, 5.0)
+    assert {link.broker for _ in range(3) for link in quorum.reader.choose(live)} == {1, 2, 3}
+
+
+def test_each_read_takes_turns_of_its_own(
+    quorum: FakeQuorum, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live: dict[int, Any] = {
+        number: Answer(broker=number, host="h", port=number, connected_at=-100.0)
+        for number in (1, 2)
+    }
+    asked: list[int] = []
+    monkeypatch.setattr(
+        quorum.reader,
+        "_start",
+        lambda name, _, *given: asked.append(given[0].broker) if name == QUORUM else None,
+    )
+    for now in range(4):
+        quorum.reader.start_images(live)
+        quorum.reader.start_queries(live, float(now), images_due=True)
+    assert asked == [2, 1, 2, 1]
+
+
 def test_a_quorum_that_never_answered_is_unknown(quorum: FakeQuorum) -> None:
     quorum.answer = None
     assert [quorum.ask(broker, 30.0 * broker) for broker in (1, 2, 3)] == [None, None, None]
@@ -120,10 +153,10 @@ def test_eligible_replicas_are_read_again_only_where_they_may_have_changed(
     topics = {name: TopicMetadata(None, 0, {0: both}) for name in ("same", "elected", "shrunk")}
     inventory.apply([MetadataImage(1, 0.0, "c", 1, {}, topics)])
     inventory.set_eligible({(name, 0): EligibleReplicas([], [], 4, (2, 1)) for name in topics})
-    reader = MetadataReader(EventLoop(), {}, inventory, cluster, Collect())
+    reader = MetadataReader(Network({}), inventory, cluster, Collect())
     asked: list[set[str]] = []
-    monkeypatch.setattr(reader, "choose", lambda _: [None])
-    monkeypatch.setattr(reader, "_list_reassignments", lambda *_: None)
+    monkeypatch.setattr(reader, "choose", lambda *_: [None])
+    monkeypatch.setattr(reader, "list_reassignments", lambda *_: None)
     monkeypatch.setattr(
         reader, "_query", lambda name, *given: asked.append(given[-1]) if name == "eligible" else 0
     )
@@ -146,8 +179,8 @@ def test_a_configuration_that_was_not_answered_is_read_again_in_the_next_pass(
     inventory = Inventory(cluster, 1)
     topic = TopicMetadata(None, 0, {0: PartitionMetadata(1, 4, (1, 2), (1, 2), 0)})
     inventory.apply([MetadataImage(1, 0.0, "c", 1, {}, {"orders": topic})])
-    loop = EventLoop()
-    reader = MetadataReader(loop, {}, inventory, cluster, Collect())
+    network = Network({})
+    reader = MetadataReader(network, inventory, cluster, Collect())
     asked: list[int] = []
     is_silent = True
 
@@ -161,14 +194,14 @@ def test_a_configuration_that_was_not_answered_is_read_again_in_the_next_pass(
         return Configurations({"orders": TopicConfiguration(2, False, None)}, set())
 
     monkeypatch.setattr(reader, "_ready", ready)
-    monkeypatch.setattr(reader, "choose", lambda live: [live[1 + len(asked) % 2]])
-    monkeypatch.setattr(reader, "_list_reassignments", lambda *_: None)
+    monkeypatch.setattr(reader, "choose", lambda live, _: [live[1 + len(asked) % 2]])
+    monkeypatch.setattr(reader, "list_reassignments", lambda *_: None)
     monkeypatch.setattr(module, "read_configurations", read)
     live: Any = {number: Answer(broker=number) for number in (1, 2)}
 
     def start_pass(now: float) -> None:
         reader.start_queries(live, now, images_due=False)
-        loop.run(loop.wait, [reader._running["configurations"]], 1.0)
+        network.loop.run(network.loop.wait, [reader._running["configurations"]], 1.0)
 
     start_pass(100.0)
     start_pass(101.0)

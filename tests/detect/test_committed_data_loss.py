@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tests.detect.conditions import context, evidence_of
 from tidemark.core.leader_epochs import NO_EPOCH, Committed
+from tidemark.core.offset_history import add_sample
 from tidemark.core.partition import IsrChange, LossCandidate, PartitionState, ReplicaState
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.committed_data_loss import ID, evaluate
@@ -40,6 +41,19 @@ def test_a_loss_of_one_record() -> None:
     text = "1 committed record of orders-0 is lost: offsets [60, 61)"
     assert condition.description.startswith(text)
     assert evidence_of(condition)["exposed"] is None
+
+
+@pytest.mark.parametrize(
+    ("epoch", "written"),
+    # Its leader may have brought records that are older than those of the epoch before.
+    [(4, [11.0, 12.0]), (3, [None, None])],
+)
+def test_only_the_log_of_the_lost_epoch_dates_its_records(
+    epoch: int, written: list[float | None]
+) -> None:
+    history = add_sample(add_sample([], 11.0, 60), 12.0, 95)
+    found = lost(PROVEN, previous_offset_history=history, previous_offset_history_epoch=epoch)
+    assert evidence_of(found)["written_between"] == written
 
 
 @pytest.mark.parametrize(

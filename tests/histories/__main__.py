@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 from tests.histories.campaign import Campaign, show
@@ -17,14 +16,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="The first seed.")
     parser.add_argument("--count", type=int, default=1000, help="How many histories.")
     parser.add_argument("--mode", choices=list(MODES), help="Only this generation of Kafka.")
-    parser.add_argument("--old-collector", action="store_true", help="ELR merged unchecked.")
+    parser.add_argument(
+        "--mixes-moments", action="store_true", help="Eligible replicas of another moment."
+    )
     parser.add_argument("--show", type=int, help="Print one history and its alerts.")
     parser.add_argument("--write", type=Path, help="Write the shrunk events of each kind here.")
     given = parser.parse_args()
     if given.show is not None:
-        show(given.show, mode=given.mode, old=given.old_collector)
+        show(given.show, mode=given.mode, mixes_moments=given.mixes_moments)
         return 0
-    campaign = Campaign(mode=given.mode, old=given.old_collector)
+    campaign = Campaign(mode=given.mode, mixes_moments=given.mixes_moments)
     began = time.process_time()
     for seed in range(given.seed, given.seed + given.count):
         campaign.run(seed)
@@ -39,6 +40,3 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
-
-
-__all__ = ["Counter", "main"]

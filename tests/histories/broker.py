@@ -1,208 +1,63 @@
-"""One broker: its process, its image of the metadata, its replica (ReplicaManager, Partition)."""
+"""One broker: its process and its image of the metadata, with the replicas on it."""
 
 from __future__ import annotations
 
-from tests.histories.controller import NO_LEADER, Brokers, Controller, PartitionRecord
-from tests.histories.logs import ReplicaLog
+from collections.abc import Callable
+
+from tests.histories.controller import Controller
 from tests.histories.modes import Mode
-from tests.histories.truth import Truth
+from tests.histories.replica import Replica
 
 
 class Broker:
     """`up`: the process runs. `paused`: it runs and does nothing. `cut_off`: from the controller.
 
     `unheard`: the collector gets no answer. `stuck`: its fetcher does nothing. `frozen`: its image
-    does not move.
+    does not move. `replicas` are of all partitions, by their index.
     """
 
-    def __init__(self, number: int, mode: Mode, controller: Controller, truth: Truth) -> None:
-        self.number, self.mode, self.controller, self.truth = number, mode, controller, truth
+    def __init__(self, number: int, mode: Mode, controller: Controller) -> None:
+        self.number, self.mode, self.controller = number, mode, controller
         self.up = True
         # The last shutdown was a controlled one.
         self.clean = False
         self.paused = self.cut_off = self.unheard = self.stuck = self.frozen = False
         self.contact_at = self.image_at = 0.0
-        self.answers_at = 0.0
-        self.image = 0
-        self.topic = -1
-        self.log: ReplicaLog | None = None
-        self.forget_role()
-        self.view: PartitionRecord = controller.records[0]
-
-    def forget_role(self) -> None:
-        self.leads = False
-        self.leader = NO_LEADER
-        self.leader_epoch = -1
-        self.partition_epoch = -1
-        self.in_sync: Brokers = ()
-        self.pending: Brokers | None = None
-        self.submitted = False
-        self.epoch_start = 0
-        self.truncating = False
-        self.remote_ends: dict[int, int] = {}
-        self.caught_up_at: dict[int, float] = {}
+        # How much of the metadata log it has, and how often its process started.
+        self.image = -1
+        self.starts = 0
+        self.replicas: list[Replica] = []
 
     @property
     def runs(self) -> bool:
         return self.up and not self.paused
 
-    def serves(self) -> bool:
-        return self.runs and self.leads and self.log is not None
+    @property
+    def is_current(self) -> bool:
+        return self.image == self.controller.newest
 
-    # The image, and the role that follows from it.
+    @property
+    def is_silent(self) -> bool:
+        """It gives the collector no answer."""
+        return self.unheard or not self.runs
 
     def read_image(self, index: int) -> None:
-        """Applies the newest record up to `index`; those between are skipped, as in one delta."""
-        self.image, self.view = index, self.controller.records[index]
-        record = self.view
-        if record.topic != self.topic or not record.exists:
-            self._drop_log("recreation")
-            self.forget_role()
-            self.topic = record.topic
-        if not record.exists:
-            return
-        if self.number not in record.replicas:
-            self._drop_log("unassigned")
-            self.forget_role()
-            return
-        if self.log is None:
-            self.log = ReplicaLog(self.truth.epoch_of)
-        if record.leader_epoch > self.leader_epoch:
-            self._take_role(record, self.log)
-        elif record.partition_epoch > self.partition_epoch:
-            self.in_sync, self.pending = record.in_sync, None
-        self.submitted = False
-        self.partition_epoch = record.partition_epoch
-        if self.leads:
-            self.try_high_watermark()
+        """Applies the log up to `index`: of each partition its newest record, as in one delta."""
+        newest = dict(self.controller.log[self.image + 1 : index + 1])
+        self.image = index
+        for partition, record in newest.items():
+            self.replicas[partition].apply(record)
 
-    def _drop_log(self, why: str) -> None:
-        if self.log is not None and self.topic >= 0:
-            log, self.log = self.log, None
-            self.truth.cut(self.number, self.topic, log.end, 0, log.ids[log.start :], why)
-
-    def _take_role(self, record: PartitionRecord, log: ReplicaLog) -> None:
-        known = self.remote_ends if self.leads else {}
-        again = self.leads and record.leader == self.number
-        self.leader, self.leader_epoch = record.leader, record.leader_epoch
-        self.in_sync, self.pending = record.in_sync, None
-        self.leads = record.leader == self.number
-        now = self.truth.now
-        if self.leads:
-            log.assign(record.leader_epoch, log.end)
-            self.epoch_start = log.end
-            self.remote_ends = known if again else {}
-            self.caught_up_at = dict.fromkeys(record.replicas, now)
-            self.truth.lead(record.topic, record.leader_epoch, self.number, log)
-        else:
-            self.truncating = record.leader != NO_LEADER
-            if self.mode.truncation == "high_watermark" and self.truncating:
-                self.truncate(log, log.high_watermark)
-                self.truncating = False
-
-    def truncate(self, log: ReplicaLog, offset: int, why: str = "truncation") -> None:
-        old_end = log.end
-        cut = log.truncate_to(offset)
-        self.truth.cut(self.number, self.topic, old_end, offset, cut, why)
-
-    # The leader.
-
-    def append(self, count: int) -> None:
-        log = self.log
-        assert log is not None
-        log.ids += self.truth.write(self.leader_epoch, log.end, count)
-        self.try_high_watermark()
-
-    def try_high_watermark(self) -> None:
-        """Partition.maybeIncrementLeaderHW, over the maximal in-sync set."""
-        log = self.log
-        assert log is not None
-        members = self.in_sync
-        if self.mode.strict and len(members) < self.controller.effective_min(self.view.replicas):
-            return
-        if self.pending:
-            members = (*members, *self.pending)
-        high, ends = len(log.ids), self.remote_ends
-        for broker in members:
-            if broker != self.number:
-                end = ends.get(broker, -1)
-                high = min(high, end)
-        if high > log.high_watermark:
-            passed = log.ids[log.high_watermark : high]
-            log.high_watermark = high
-            self.truth.commit(passed, self.topic, legitimate=self.is_legitimate())
-
-    def is_legitimate(self) -> bool:
-        """Whether the controller elected no other leader since this one's epoch."""
-        state, newest = self.controller.state, self.truth.elections[-1]
-        return (
-            state.topic == newest.topic == self.topic
-            and state.leader == newest.leader == self.number
-            and newest.epoch <= self.leader_epoch
-        )
-
-    def note_fetch(self, follower: int, offset: int) -> None:
-        """Partition.updateFollowerFetchState."""
-        log = self.log
-        assert log is not None
-        self.remote_ends[follower] = offset
-        if offset >= log.end:
-            self.caught_up_at[follower] = self.truth.now
-        if follower in self.in_sync:
-            self.try_high_watermark()
-        elif (
-            self.pending is None
-            and offset >= max(log.high_watermark, self.epoch_start)
-            and self.controller.is_active(follower)
-        ):
-            self.pending = (*self.in_sync, follower)
-            self.submitted = False
-
-    def maintain_in_sync(self, lag_max: float) -> None:
-        """Partition.maybeShrinkIsr, and the request that is under way."""
-        if self.pending is not None:
-            self._submit()
-            return
-        log, now = self.log, self.truth.now
-        assert log is not None
-        slow = [
-            b
-            for b in self.in_sync
-            if b != self.number
-            and self.remote_ends.get(b, -1) != log.end
-            and now - self.caught_up_at.get(b, 0.0) > lag_max
-        ]
-        if slow:
-            self.pending = tuple(b for b in self.in_sync if b not in slow)
-            self.submitted = False
-
-    def _submit(self) -> None:
-        if self.submitted or self.cut_off or self.controller.held or self.pending is None:
-            return
-        self.submitted = True
-        view = self.view
-        epochs = (self.leader_epoch, view.partition_epoch)
-        accepted = self.controller.alter(self.number, *epochs, self.pending)
-        if not accepted and self.image == len(self.controller.records) - 1:
-            self.pending = None
-
-    # The process.
-
-    def crash(self, keep: int | None = None) -> None:
-        """Kills the process. `keep`: the page cache is gone, with the records from there on."""
+    def crash(self, keep: Callable[[Replica], int | None] = lambda _: None) -> None:
+        """Kills the process. `keep`: as in `Replica.crash`."""
         self.up, self.paused = False, False
-        log = self.log
-        if log is not None:
-            old_end = log.end
-            cut = log.recover(log.end if keep is None else max(keep, log.end_of_disk))
-            if cut:
-                self.truth.lossy = True
-                self.truth.cut(self.number, self.topic, old_end, log.end, cut, "power failure")
-        self.forget_role()
+        for replica in self.replicas:
+            replica.crash(keep(replica))
 
-    def replace_disk(self) -> None:
-        if self.log is not None:
-            self.truth.lossy = True
-            log = self.log
-            self.truth.cut(self.number, self.topic, log.end, 0, log.ids[log.start :], "new disk")
-            self.log = ReplicaLog(self.truth.epoch_of)
+    def start(self, now: float) -> None:
+        """The process starts and reads the metadata before it serves."""
+        self.up, self.clean, self.starts = True, False, self.starts + 1
+        self.contact_at = self.image_at = now
+        self.cut_off = self.frozen = self.stuck = False
+        self.image = -1
+        self.read_image(self.controller.newest)

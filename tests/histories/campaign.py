@@ -6,11 +6,14 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from tests.histories.collector import Written
+from tests.histories.findings import Finding
 from tests.histories.history import Script, script
-from tests.histories.judge import Finding, Judge, judge, replay_in_two
+from tests.histories.judge import Judge, replay_in_two
+from tests.histories.partition import Partition
 from tests.histories.shrink import shrink
+from tests.histories.world import ORIGIN
 from tidemark.core.codec import encode_batch
-from tidemark.core.events import Batch
 from tidemark.core.records import Alert, decode_record
 
 # One history in so many is folded again, in two calls, from its encoded records.
@@ -20,13 +23,15 @@ SPLIT_EVERY = 20
 class Campaign:
     """Even seeds are benign. `failures`: kind -> (seed, finding) of each history that has it."""
 
-    def __init__(self, mode: str | None = None, *, old: bool = False) -> None:
+    def __init__(self, mode: str | None = None, *, mixes_moments: bool = False) -> None:
         self.counts = Counter[str]()
         self.failures: dict[str, list[tuple[int, Finding]]] = {}
-        self._mode, self._old = mode, old
+        self._mode, self._mixes_moments = mode, mixes_moments
 
     def plan(self, seed: int) -> Script:
-        return script(seed, benign=seed % 2 == 0, mode=self._mode, old=self._old)
+        return script(
+            seed, benign=seed % 2 == 0, mode=self._mode, mixes_moments=self._mixes_moments
+        )
 
     def run(self, seed: int) -> list[Finding]:
         player = Judge(self.plan(seed))
@@ -35,7 +40,7 @@ class Campaign:
         self.counts["histories"] += 1
         findings = result.findings
         split = seed % SPLIT_EVERY == 0
-        if split and replay_in_two(result.batches, player.groups) != player.alerts:
+        if split and replay_in_two(result.written, player.history.plan.groups) != player.alerts:
             findings.append(Finding("split", 0, "two calls of the reducer give other alerts"))
         for finding in findings:
             self.failures.setdefault(finding.kind, []).append((seed, finding))
@@ -69,40 +74,43 @@ class Campaign:
                     best = plan, result
             assert best is not None
             name = re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")
-            write_events(folder / f"histories-{name}.jsonl", best[1].batches)
+            write_events(folder / f"histories-{name}.jsonl", best[1].written)
             print(f"{name}: {best[0]}")
 
 
-def write_events(path: Path, batches: list[Batch]) -> None:
+def write_events(path: Path, written: list[Written]) -> None:
     """What `tidemark replay` reads."""
-    path.write_bytes(b"".join(encode_batch(batch) + b"\n" for batch in batches))
+    path.write_bytes(b"".join(encode_batch(batch) + b"\n" for _, batch in written))
 
 
-def show(seed: int, *, mode: str | None = None, old: bool = False) -> None:
+def show(seed: int, *, mode: str | None = None, mixes_moments: bool = False) -> None:
     """One history: its script, elections, cuts, and every alert."""
-    plan = script(seed, benign=seed % 2 == 0, mode=mode, old=old)
+    plan = script(seed, benign=seed % 2 == 0, mode=mode, mixes_moments=mixes_moments)
     print(plan)
     player = Judge(plan)
     player.run()
-    truth = player.world.truth
-    lines = [(e.at, f"elected {e}") for e in truth.elections]
-    lines += [(c.at, f"cut {c._replace(ids=c.ids[:3])} ({len(c.ids)} ids)") for c in truth.cuts]
-    lines += [
-        (x.at, f"leads {x._replace(lost=frozenset())} lost={len(x.lost)}")
-        for x in truth.leaderships
-    ]
-    lines += [(r.at, f"record {r}") for r in player.world.controller.records]
-    for value in player.alerts:
-        alert = decode_record(value)
-        assert isinstance(alert, Alert)
-        text = alert.annotations["description"]
-        lines.append(
-            (alert.at - 1_790_000_000, f"{alert.state} {alert.labels['alertname']}: {text}")
-        )
+    lines = [line for p in player.history.world.partitions for line in _lines(p)]
+    for alerts in player.alerts:
+        for value in alerts:
+            alert = decode_record(value)
+            assert isinstance(alert, Alert)
+            text = alert.annotations["description"]
+            name = alert.labels["alertname"]
+            lines.append((alert.at - ORIGIN, f"{alert.state} {name}: {text}"))
     for at, line in sorted(lines):
         print(f"{at:8.3f} {line}")
-    for finding in player.findings:
+    for finding in player.findings.found:
         print(finding)
 
 
-__all__ = ["Campaign", "judge", "show", "write_events"]
+def _lines(partition: Partition) -> list[tuple[float, str]]:
+    truth, topic = partition.truth, partition.topic
+    lines = [(e.at, f"{topic}: elected {e}") for e in truth.elections]
+    lines += [
+        (c.at, f"{topic}: cut {c._replace(ids=c.ids[:3])} ({len(c.ids)} ids)") for c in truth.cuts
+    ]
+    lines += [
+        (x.at, f"{topic}: leads {x._replace(lost=frozenset())} lost={len(x.lost)}")
+        for x in truth.leaderships
+    ]
+    return [*lines, *((r.at, f"{topic}: record {r}") for r in partition.controlled.records)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from tests.histories.broker import Broker
 from tests.histories.controller import PartitionRecord
+from tests.histories.partition import Partition
+from tests.histories.replica import Replica
 from tests.histories.truth import Cut, Truth
 from tests.histories.world import World
 from tidemark.core.records import Alert
@@ -19,21 +20,24 @@ RECENT_SECONDS = 12.0
 
 @dataclass(slots=True)
 class Case:
-    """`topic`: of the newest metadata that the collector used. `before_at`: when the collector had
-    sampled the partition before the newest observation, in true time.
+    """`topic`: of the newest metadata that the collector used. `passes`: when those that observed
+    the partition began and ended, in true time.
     """
 
     world: World
+    partition: Partition
     alert: Alert
     topic: int
-    before_at: float
+    passes: list[tuple[float, float]]
     sampled_start: int
     # The records of earlier claims: their loss is known.
     claimed: set[int]
+    # The newest range of each claim, by the fingerprint of its alert.
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def truth(self) -> Truth:
-        return self.world.truth
+        return self.partition.truth
 
     @property
     def evidence(self) -> dict[str, Any]:
@@ -43,21 +47,26 @@ class Case:
     def name(self) -> str:
         return self.alert.labels["alertname"]
 
-    def replica(self, number: int) -> Broker | None:
-        return self.world.brokers.get(number)
+    @property
+    def before_at(self) -> float:
+        """When the collector began to sample the partition before the newest observation."""
+        return self.passes[-2][0] if len(self.passes) > 1 else 0.0
+
+    def replica(self, number: int) -> Replica | None:
+        return self.partition.replicas.get(number)
 
     def was(
         self, holds: Callable[[PartitionRecord], bool], seconds: float = RECENT_SECONDS
     ) -> bool:
         """Whether it held at the controller lately, or in an image that a broker still serves."""
         since = self.world.now - seconds
-        records = self.world.controller.records
+        records = self.partition.controlled.records
         for index in range(len(records) - 1, -1, -1):
             if holds(records[index]):
                 return True
             if records[index].at < since:
                 break
-        return any(holds(broker.view) for broker in self.world.brokers.values())
+        return any(holds(replica.view) for replica in self.partition.replicas.values())
 
     def cuts(self, broker: int) -> list[Cut]:
         """What a replica lost since the sample before."""

@@ -12,9 +12,10 @@ ALERT = "KafkaCommittedDataLoss"
 def judge_claim(case: Case, counts: Counter[str]) -> str | None:
     """The first thing that is wrong with a claim; null: every offset of it is lost.
 
-    Adds the claim's records to `case.claimed`. What no sample could show is counted and is no
-    failure: a deletion after the last sample, and records that a leader committed after its epoch
-    was over.
+    Adds the claim's records to `case.claimed`, and its range to `case.ranges`. What no sample could
+    show is counted and is no failure: a deletion after the last sample, records that a leader
+    committed after its epoch was over, and a topic that was created again while a broker that is
+    cut off has the old one.
     """
     if case.alert.state == "resolved":
         return None
@@ -31,10 +32,12 @@ def judge_claim(case: Case, counts: Counter[str]) -> str | None:
         why = _why_not(case, offset, epoch, lost)
         if why is not None:
             wrong[why] += 1
-    if case.alert.state == "update" and set(wrong) == {"late"}:
+    before = case.ranges.get(case.alert.fingerprint, (start, end))
+    case.ranges[case.alert.fingerprint] = (start, end)
+    if before != (start, end) and set(wrong) == {"late"}:
         # A zombie's high watermark, after the loss was claimed.
         return f"{wrong['late']} late, by an update"
-    for why in ("deleted unseen", "late"):
+    for why in ("deleted unseen", "late", "recreated unseen"):
         counts[f"claimed offsets: {why}"] += wrong.pop(why, 0)
     if not wrong:
         return None
@@ -60,7 +63,7 @@ def is_misdated(case: Case, ahead: float) -> bool:
 
 def _why_not(case: Case, offset: int, epoch: int | None, lost: frozenset[int]) -> str | None:
     truth, topic = case.truth, case.topic
-    if case.world.state.topic != topic:
+    if case.partition.state.topic != topic:
         return "recreated"
     records = [
         r
@@ -73,8 +76,20 @@ def _why_not(case: Case, offset: int, epoch: int | None, lost: frozenset[int]) -
         return None
     if any(r in truth.deleted for r in records):
         return "deleted" if offset < case.sampled_start else "deleted unseen"
+    if set(truth.late[topic].get(offset, ())) - set(records):
+        return "late"
     if records:
         return "surviving"
-    if offset in truth.late[topic]:
-        return "late"
-    return "recreated" if topic > 0 else "uncommitted"
+    if topic == 0:
+        return "uncommitted"
+    return "recreated unseen" if _shows_deleted_topic(case) else "recreated"
+
+
+def _shows_deleted_topic(case: Case) -> bool:
+    """Whether a broker still answers with the log of the topic before, and no id tells them apart.
+
+    Then the logs do not look as if all had begun again.
+    """
+    replicas = case.partition.replicas.values()
+    is_there = any(r.log is not None and r.topic < case.partition.state.topic for r in replicas)
+    return is_there and not case.world.mode.topic_ids

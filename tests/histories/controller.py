@@ -1,14 +1,13 @@
-"""The controller: one partition's leader, epochs and in-sync set.
-
-See PartitionChangeBuilder and ReplicationControlManager. Every change is one committed record.
-"""
+"""The controller: which brokers are fenced, and the metadata log."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tests.histories.modes import Mode
+
+if TYPE_CHECKING:
+    from tests.histories.controlled_partition import ControlledPartition
 
 Brokers = tuple[int, ...]
 NO_LEADER = -1
@@ -35,216 +34,46 @@ class PartitionRecord(NamedTuple):
 
 
 class Controller:
-    """`unclean`: the topic allows unclean elections. `held`: it does nothing for a while."""
+    """`held`: it does nothing for a while."""
 
-    def __init__(self, mode: Mode, replicas: Brokers, min_in_sync: int) -> None:
+    def __init__(self, mode: Mode) -> None:
         self.mode = mode
-        self.min_in_sync = min_in_sync
-        self.unclean = False
         self.last_known_leader = True
         self.held = False
         self.now = 0.0
         self.fenced: set[int] = set()
         self.stopping: set[int] = set()
-        first = PartitionRecord(0, replicas[0], 0, 0, replicas, replicas)
-        self.records = [first]
-        self.elected: Callable[[PartitionRecord], None] = lambda _: None
+        self.partitions: list[ControlledPartition] = []
+        # The index of a partition, and its record.
+        self.log: list[tuple[int, PartitionRecord]] = []
 
     @property
-    def state(self) -> PartitionRecord:
-        return self.records[-1]
+    def newest(self) -> int:
+        return len(self.log) - 1
 
     def is_active(self, broker: int) -> bool:
         return broker not in self.fenced and broker not in self.stopping
-
-    def effective_min(self, replicas: Brokers) -> int:
-        return min(self.min_in_sync, len(replicas))
-
-    def change(
-        self,
-        in_sync: Iterable[int],
-        *,
-        replicas: Brokers | None = None,
-        reassignment: tuple[Brokers, Brokers] | None = None,
-        election: str = "online",
-        lost: Brokers = (),
-    ) -> None:
-        """PartitionChangeBuilder.build. `lost`: replicas that were shut down uncleanly."""
-        old = self.state
-        if not old.exists:
-            return
-        replicas = old.replicas if replicas is None else replicas
-        adding, removing = (old.adding, old.removing) if reassignment is None else reassignment
-        target = tuple(b for b in in_sync if b in replicas)
-        if adding or removing:
-            kept = tuple(b for b in target if b not in removing)
-            if set(adding) <= set(kept) and kept and reassignment is None:
-                replicas = tuple(b for b in replicas if b not in removing)
-                adding, removing, target = (), (), kept
-        leader, kind = self._elect(old, target, replicas, election, lost)
-        if kind in {"unclean", "last known leader"} or kind == "eligible":
-            target = (leader,)
-        if not target and not self.mode.elr:
-            target = old.in_sync
-        removed = not set(old.replicas) <= set(replicas)
-        shrunk = self.mode.bump_on_shrink and not set(old.in_sync) <= set(target)
-        # With ZooKeeper, a leader that shrinks the set keeps its epoch.
-        by_controller = election != "alter" or self.mode.quorum
-        bump = leader != old.leader or removed or (shrunk and by_controller)
-        eligible = self._eligible(old, target, replicas, lost)
-        if kind == "unclean":
-            eligible = ()
-        last_known = self._last_known(old, target, leader)
-        new = PartitionRecord(
-            old.topic,
-            leader,
-            old.leader_epoch + bump,
-            old.partition_epoch + 1,
-            replicas,
-            target,
-            eligible,
-            last_known,
-            adding,
-            removing,
-            kind=kind or old.kind,
-            recovering=kind in {"unclean", "last known leader"}
-            or (old.recovering and not kind and election != "alter"),
-            at=self.now,
-        )
-        if new[1:11] == (*old[1:3], new.partition_epoch, *old[4:11]):
-            return
-        self._commit(new)
-
-    def _commit(self, new: PartitionRecord) -> None:
-        old = self.state
-        self.records.append(new)
-        if new.exists and (new.topic, new.leader_epoch) != (old.topic, old.leader_epoch):
-            self.elected(new)
-
-    def _elect(
-        self,
-        old: PartitionRecord,
-        target: Brokers,
-        replicas: Brokers,
-        election: str,
-        lost: Brokers,
-    ) -> tuple[int, str]:
-        """The leader, and the kind of its election ("" when it stays)."""
-
-        def is_valid(broker: int) -> bool:
-            if not self.is_active(broker) or broker not in replicas:
-                return False
-            if target or not self.mode.elr:
-                return broker in target
-            return broker in old.eligible and broker not in lost
-
-        if election == "preferred" and is_valid(replicas[0]):
-            return replicas[0], "clean" if replicas[0] != old.leader else ""
-        if old.leader != NO_LEADER and is_valid(old.leader):
-            return old.leader, ""
-        for broker in replicas:
-            if is_valid(broker):
-                return broker, "clean" if broker in target else "eligible"
-        if (
-            self.mode.elr
-            and self.last_known_leader
-            and not target
-            and not set(old.eligible) - set(lost)
-            and len(old.last_known) == 1
-            and old.last_known[0] in replicas
-            and self.is_active(old.last_known[0])
-        ):
-            return old.last_known[0], "last known leader"
-        if self.unclean or election == "unclean":
-            for broker in replicas:
-                if self.is_active(broker):
-                    return broker, "unclean"
-        return NO_LEADER, ""
-
-    def _eligible(
-        self, old: PartitionRecord, target: Brokers, replicas: Brokers, lost: Brokers
-    ) -> Brokers:
-        if not self.mode.elr or len(target) >= self.effective_min(replicas):
-            return ()
-        found = {*old.eligible, *old.in_sync} - set(target) - set(lost)
-        return tuple(sorted(found & set(replicas)))
-
-    def _last_known(self, old: PartitionRecord, target: Brokers, leader: int) -> Brokers:
-        if not self.mode.elr:
-            return ()
-        if not target and old.in_sync and old.leader != NO_LEADER:
-            return (old.leader,)
-        return () if leader != NO_LEADER else old.last_known
-
-    # What brokers and operators ask for.
 
     def fence(self, broker: int) -> None:
         """No heartbeat for the session timeout."""
         self.fenced.add(broker)
         self.stopping.discard(broker)
-        state = self.state
-        if broker in state.in_sync or broker == state.leader:
-            self.change(b for b in state.in_sync if b != broker)
+        for partition in self.partitions:
+            partition.leave(broker)
 
     def unfence(self, broker: int) -> None:
         self.fenced.discard(broker)
-        if self.state.leader == NO_LEADER and self.state.exists:
-            self.change(self.state.in_sync)
+        for partition in self.partitions:
+            partition.elect_if_leaderless()
 
     def register_after_unclean_shutdown(self, broker: int) -> None:
-        """KIP-966: without the clean shutdown file, its log may be short."""
-        state = self.state
-        if self.mode.elr and (broker in state.in_sync or broker in state.eligible):
-            self.change((b for b in state.in_sync if b != broker), lost=(broker,))
+        """KIP-966: without the clean shutdown file, its logs may be short."""
+        if self.mode.elr:
+            for partition in self.partitions:
+                partition.leave(broker, lost=True)
 
     def stop(self, broker: int) -> None:
         """A controlled shutdown begins."""
         self.stopping.add(broker)
-        state = self.state
-        if broker in state.in_sync:
-            self.change(b for b in state.in_sync if b != broker)
-
-    def alter(self, broker: int, leader_epoch: int, partition_epoch: int, isr: Brokers) -> bool:
-        """AlterPartition. False: refused, and the leader waits for newer metadata."""
-        state = self.state
-        if (state.leader, state.leader_epoch) != (broker, leader_epoch) or not state.exists:
-            return False
-        if state.partition_epoch != partition_epoch:
-            return False
-        if any(not self.is_active(b) for b in isr if b not in state.in_sync):
-            return False
-        self.change(isr, election="alter")
-        return True
-
-    def elect_preferred(self) -> None:
-        if self.state.leader != NO_LEADER:
-            self.change(self.state.in_sync, election="preferred")
-
-    def elect_uncleanly(self) -> None:
-        """kafka-leader-election --election-type unclean: only a partition without a leader."""
-        if self.state.leader == NO_LEADER and self.state.exists:
-            self.change(self.state.in_sync, election="unclean")
-
-    def reassign(self, target: Brokers) -> None:
-        state = self.state
-        if state.adding or state.removing or set(target) == set(state.replicas):
-            return
-        adding = tuple(b for b in target if b not in state.replicas)
-        removing = tuple(b for b in state.replicas if b not in target)
-        self.change(
-            state.in_sync,
-            replicas=(*target, *removing),
-            reassignment=(adding, removing),
-        )
-        self.change(self.state.in_sync)
-
-    def delete(self) -> None:
-        self._commit(self.state._replace(exists=False, at=self.now))
-
-    def create(self, replicas: Brokers) -> None:
-        topic = self.state.topic + 1
-        leader = next((b for b in replicas if self.is_active(b)), NO_LEADER)
-        members = tuple(b for b in replicas if self.is_active(b))
-        self._commit(
-            PartitionRecord(topic, leader, 0, 0, replicas, members or replicas, at=self.now)
-        )
+        for partition in self.partitions:
+            partition.leave(broker)

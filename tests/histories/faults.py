@@ -1,4 +1,4 @@
-"""What happens to the partition: scripts of faults, drawn from a seed before the history runs.
+"""What happens to a cluster: scripts of faults, drawn from a seed before the history runs.
 
 Each fault draws from its own seed. So a script without one of them is the same history otherwise,
 as far as it can be.
@@ -12,43 +12,49 @@ from random import Random
 from typing import Final, NamedTuple
 
 from tests.histories.broker import Broker
+from tests.histories.partition import TOPICS, Partition
 from tests.histories.world import World
 
 
 class Fault(NamedTuple):
-    """Happens after pass `number`; `duration` in passes, for those that end by themselves."""
+    """Happens after pass `number`; `duration` in passes, for those that end by themselves.
+
+    `place`: the partition that it is about, counted round. Faults of a broker hit all of its
+    partitions.
+    """
 
     number: int
     kind: str
     seed: int
     duration: int
-
-
-def _any(world: World, rng: Random) -> Broker:
-    """A replica, mostly; the leader more often than another."""
-    leader = world.state.leader
-    if leader in world.brokers and rng.random() < 0.5:
-        return world.brokers[leader]
-    return world.brokers[rng.choice(world.state.replicas)]
+    place: int
 
 
 Undo = Callable[[], None]
-Action = Callable[[World, Random], Undo | None]
+Action = Callable[[World, Partition, Random], Undo | None]
 
 
-def _crash(world: World, rng: Random) -> Undo:
-    broker = _any(world, rng)
+def _any(world: World, partition: Partition, rng: Random) -> Broker:
+    """Of a replica, mostly; of the leader more often than of another."""
+    state = partition.state
+    if state.leader in world.brokers and rng.random() < 0.5:
+        return world.brokers[state.leader]
+    return world.brokers[rng.choice(state.replicas)]
+
+
+def _crash(world: World, partition: Partition, rng: Random) -> Undo:
+    broker = _any(world, partition, rng)
     world.crash(broker, rng)
     return lambda: world.start(broker)
 
 
-def _power_failure(world: World, rng: Random) -> Undo:
-    broker = _any(world, rng)
+def _power_failure(world: World, partition: Partition, rng: Random) -> Undo:
+    broker = _any(world, partition, rng)
     world.crash(broker, rng, lossy=True)
     return lambda: world.start(broker)
 
 
-def _power_failure_everywhere(world: World, rng: Random) -> Undo:
+def _power_failure_everywhere(world: World, partition: Partition, rng: Random) -> Undo:
     down = list(world.brokers.values())
     rng.shuffle(down)
     for broker in down:
@@ -61,59 +67,62 @@ def _start(world: World, brokers: list[Broker]) -> None:
         world.start(broker)
 
 
-def _stop(world: World, rng: Random) -> Undo:
-    broker = _any(world, rng)
+def _stop(world: World, partition: Partition, rng: Random) -> Undo:
+    broker = _any(world, partition, rng)
     world.stop(broker)
     return lambda: world.start(broker)
 
 
-def _new_disk(world: World, rng: Random) -> Undo:
-    broker = _any(world, rng)
+def _new_disk(world: World, partition: Partition, rng: Random) -> Undo:
+    broker = _any(world, partition, rng)
     world.crash(broker, rng)
-    broker.replace_disk()
+    for replica in broker.replicas:
+        replica.replace_disk()
     return lambda: world.start(broker)
 
 
 def _attribute(name: str) -> Action:
-    def action(world: World, rng: Random) -> Undo:
-        broker = _any(world, rng)
+    def action(world: World, partition: Partition, rng: Random) -> Undo:
+        broker = _any(world, partition, rng)
         setattr(broker, name, True)
         return lambda: setattr(broker, name, False)
 
     return action
 
 
-def _hold(world: World, rng: Random) -> Undo:
+def _hold(world: World, partition: Partition, rng: Random) -> Undo:
     world.controller.held = True
     return lambda: setattr(world.controller, "held", False)
 
 
-def _preferred(world: World, rng: Random) -> None:
+def _preferred(world: World, partition: Partition, rng: Random) -> None:
     if not world.controller.held:
-        world.controller.elect_preferred()
+        partition.controlled.elect_preferred()
 
 
-def _unclean(world: World, rng: Random) -> Undo:
+def _unclean(world: World, partition: Partition, rng: Random) -> Undo:
     """The last in-sync replicas stop, one by one; then the operator, or the topic, allows it."""
-    for number in world.state.in_sync:
+    for number in partition.state.in_sync:
         world.crash(world.brokers[number], rng)
         world.controller.fence(number)
-    world.controller.elect_uncleanly()
+    partition.controlled.elect_uncleanly()
     return partial(_start, world, [b for b in world.brokers.values() if not b.up])
 
 
-def _leave(world: World, rng: Random) -> None:
+def _leave(world: World, partition: Partition, rng: Random) -> None:
     """A replica stops with what it has. A leader takes records along that no other replica has."""
-    broker = _any(world, rng)
-    if broker.serves() and rng.random() < 0.8:
-        broker.append(rng.randint(1, 20))
+    broker = _any(world, partition, rng)
+    replica = partition.replicas[broker.number]
+    if replica.serves() and rng.random() < 0.8:
+        replica.append(rng.randint(1, 20))
     world.crash(broker, rng)
-    world.left = broker.number
+    world.left[partition.index] = broker.number
 
 
-def _return(world: World, rng: Random) -> Undo:
+def _return(world: World, partition: Partition, rng: Random) -> Undo:
     """It comes back when all others are gone, and the topic allows it to lead."""
-    controller, left = world.controller, world.brokers[world.left or 1]
+    controller, controlled = world.controller, partition.controlled
+    left = world.brokers[world.left.get(partition.index, 1)]
     down = [b for b in world.brokers.values() if b is not left]
     for broker in down:
         if rng.random() < 0.7:
@@ -122,11 +131,11 @@ def _return(world: World, rng: Random) -> Undo:
             broker.cut_off = True
         if not controller.held:
             controller.fence(broker.number)
-    before, controller.unclean = controller.unclean, True
+    before, controlled.unclean = controlled.unclean, True
     world.start(left)
 
     def undo() -> None:
-        controller.unclean = before
+        controlled.unclean = before
         for broker in down:
             broker.cut_off = False
             world.start(broker)
@@ -134,40 +143,41 @@ def _return(world: World, rng: Random) -> Undo:
     return undo
 
 
-def _elect_uncleanly(world: World, rng: Random) -> None:
+def _elect_uncleanly(world: World, partition: Partition, rng: Random) -> None:
     if not world.controller.held:
-        world.controller.elect_uncleanly()
+        partition.controlled.elect_uncleanly()
 
 
-def _fence_leader(world: World, rng: Random) -> None:
-    """The heartbeats of the leader come too late once: it loses its partition and goes on."""
-    leader = world.state.leader
+def _fence_leader(world: World, partition: Partition, rng: Random) -> None:
+    """The heartbeats of the leader come too late once: it loses its partitions and goes on."""
+    leader = partition.state.leader
     if leader in world.brokers and not world.controller.held:
         world.controller.fence(leader)
 
 
-def _reassign(world: World, rng: Random) -> None:
+def _reassign(world: World, partition: Partition, rng: Random) -> None:
     brokers = sorted(world.brokers)
-    count = rng.choice([len(world.state.replicas)] * 3 + [min(len(brokers), 4), 1])
+    count = rng.choice([len(partition.state.replicas)] * 3 + [min(len(brokers), 4), 1])
     if world.controller.held:
         return
-    world.controller.reassign(tuple(rng.sample(brokers, min(count, len(brokers)))))
+    partition.controlled.reassign(tuple(rng.sample(brokers, min(count, len(brokers)))))
 
 
-def _recreate(world: World, rng: Random) -> None:
-    if not world.controller.held and world.state.exists:
-        world.controller.delete()
+def _recreate(world: World, partition: Partition, rng: Random) -> None:
+    if not world.controller.held and partition.state.exists:
+        partition.controlled.delete()
         brokers = sorted(world.brokers)
-        world.controller.create(tuple(rng.sample(brokers, len(world.state.replicas))))
+        partition.controlled.create(tuple(rng.sample(brokers, len(partition.state.replicas))))
 
 
-def _delete_topic(world: World, rng: Random) -> Undo:
-    world.controller.delete()
-    replicas = world.state.replicas
-    return lambda: world.controller.create(replicas) if not world.state.exists else None
+def _delete_topic(world: World, partition: Partition, rng: Random) -> Undo:
+    controlled = partition.controlled
+    controlled.delete()
+    replicas = partition.state.replicas
+    return lambda: controlled.create(replicas) if not partition.state.exists else None
 
 
-def _burst(world: World, rng: Random) -> Undo:
+def _burst(world: World, partition: Partition, rng: Random) -> Undo:
     before = world.pace.produce
     world.pace.produce = rng.choice([0.0, 0.0, 1.0])
 
@@ -177,20 +187,20 @@ def _burst(world: World, rng: Random) -> Undo:
     return undo
 
 
-def _delete_records(world: World, rng: Random) -> None:
-    world.delete_records(rng)
+def _delete_records(world: World, partition: Partition, rng: Random) -> None:
+    partition.delete_records(rng)
 
 
-def _delete_and_crash(world: World, rng: Random) -> Undo:
+def _delete_and_crash(world: World, partition: Partition, rng: Random) -> Undo:
     """A deletion that no log start checkpoint has yet when brokers crash: log starts return."""
-    leader = world.legitimate_leader()
+    leader = partition.legitimate_leader()
     if leader is not None and leader.log is not None and leader.log.high_watermark > 0:
         log = leader.log
         to = log.high_watermark if rng.random() < 0.7 else rng.randint(0, log.high_watermark)
-        world.truth.delete(log.delete_before(to))
-        for broker in world.brokers.values():
-            if broker is not leader and rng.random() < 0.7:
-                world.fetch_once(broker, rng)
+        partition.truth.delete(log.delete_before(to))
+        for replica in partition.replicas.values():
+            if replica is not leader and rng.random() < 0.7:
+                world.fetch_once(replica, rng)
     down = [broker for broker in world.brokers.values() if rng.random() < 0.7]
     rng.shuffle(down)
     for broker in down:
@@ -267,11 +277,11 @@ HOSTILE: Final = BENIGN | {
 def draw(rng: Random, passes: int, count: int, weights: dict[str, float]) -> list[Fault]:
     kinds, found = list(weights), []
     for kind in rng.choices(kinds, list(weights.values()), k=count):
-        number = rng.randint(5, max(6, passes - 10))
+        number, place = rng.randint(5, max(6, passes - 10)), rng.randrange(len(TOPICS))
         for part, after, share in STORIES.get(kind, [(kind, 0, 1.0)]):
             later = number + after + (rng.randint(0, 3) if after else 0)
             duration = 2 if kind == "rolling restart" else rng.choice([1, 2, 3, 5, 12, 25])
-            fault = Fault(later, part, rng.getrandbits(30), duration)
+            fault = Fault(later, part, rng.getrandbits(30), duration, place)
             if rng.random() < share:
                 found.append(fault)
     return sorted(found)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
+from unittest import mock
 
-from tests.histories.collector import PARTITION, TOPIC, Collector
+from tests.histories.collector import CLUSTER, Collector, Written
 from tests.histories.faults import ACTIONS, BENIGN, HOSTILE, Fault, draw
-from tests.histories.inventory import topic_id
 from tests.histories.modes import MODES, Mode
+from tests.histories.partition import Partition, Placement
+from tests.histories.virtual_loop import VirtualLoop
 from tests.histories.world import Pace, World
-from tidemark.core.events import Batch, MetadataChange
+from tidemark.core.identity import group_of
 
-CLUSTER = "main"
+# The monotonic clock at the beginning.
+MONOTONIC = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +29,13 @@ class Script:
     benign: bool
     passes: int
     brokers: int
-    replicas: int
-    min_in_sync: int
-    unclean: bool
+    placements: list[Placement]
     pace: tuple[float, int, float, float, int, int]
     faults: list[Fault] = field(default_factory=list)
     collectors: list[tuple[int, int, float]] = field(default_factory=list)
     missed: list[int] = field(default_factory=list)
-    old_collector: bool = False
+    # Brokers show eligible leader replicas of another moment than the rest of the answer.
+    mixes_moments: bool = False
     # The first collector reads the metadata log too.
     metadata_log: bool = False
     # High watermarks are also read between passes.
@@ -41,12 +44,20 @@ class Script:
     def without(self, faults: list[Fault], passes: int) -> Script:
         return replace(self, faults=faults, passes=passes)
 
+    @property
+    def groups(self) -> int:
+        """How many Kafka partitions the event topic has."""
+        return 2 if self.seed % 4 == 3 else 1
 
-def script(seed: int, *, benign: bool, mode: str | None = None, old: bool = False) -> Script:
+
+def script(
+    seed: int, *, benign: bool, mode: str | None = None, mixes_moments: bool = False
+) -> Script:
     rng = Random(seed)
     chosen = MODES[mode or rng.choices(list(MODES), [1, 1, 1, 2, 2, 4, 2, 5])[0]]
     passes = round(min(300, 40 + rng.expovariate(1 / 25)))
     replicas = rng.choices([1, 2, 3, 4], [1, 3, 6, 1])[0]
+    brokers = max(3, replicas + rng.choice([0, 0, 1]))
     collectors = [(1, passes, 0.0)]
     if rng.random() < 0.1:
         turn = rng.randint(8, passes)
@@ -58,10 +69,8 @@ def script(seed: int, *, benign: bool, mode: str | None = None, old: bool = Fals
         chosen,
         benign,
         passes,
-        brokers=max(3, replicas + rng.choice([0, 0, 1])),
-        replicas=replicas,
-        min_in_sync=rng.choice([1, 1, 2, 2, min(3, replicas)]),
-        unclean=not benign and rng.random() < 0.4,
+        brokers,
+        placements=_place(rng, brokers, replicas, benign=benign),
         pace=(
             rng.choice([0.0, 0.1, 0.5, 1.0]),
             rng.choice([1, 3, 10, 50]),
@@ -73,11 +82,22 @@ def script(seed: int, *, benign: bool, mode: str | None = None, old: bool = Fals
         faults=draw(rng, passes, rng.choice([1, 2, 4, 8]), BENIGN if benign else HOSTILE),
         collectors=collectors,
         missed=[n for n in range(6, passes) if rng.random() < 0.01],
-        old_collector=old,
+        mixes_moments=mixes_moments,
         metadata_log=chosen.quorum and rng.random() < 0.1,
         # By the seed alone: it changes nothing else in a history.
         fast=chosen.fenced and seed % 6 in {0, 1},
     )
+
+
+def _place(rng: Random, brokers: int, replicas: int, *, benign: bool) -> list[Placement]:
+    """One to four partitions on the same brokers; the leaders are on different ones."""
+    found = []
+    for index in range(rng.choices([1, 2, 3, 4], [4, 3, 2, 1])[0]):
+        count = replicas if rng.random() < 0.8 else rng.randint(1, min(3, brokers))
+        assigned = tuple((index + place) % brokers + 1 for place in range(count))
+        minimum = rng.choice([1, 1, 2, 2, min(3, count)])
+        found.append(Placement(assigned, minimum, not benign and rng.random() < 0.4))
+    return found
 
 
 class History:
@@ -85,98 +105,73 @@ class History:
 
     def __init__(self, plan: Script) -> None:
         self.plan = plan
-        rng = Random(plan.seed ^ 0x5EED)
-        self.world = World(
-            plan.mode, plan.brokers, plan.replicas, plan.min_in_sync, Pace(*plan.pace)
-        )
-        self.world.controller.unclean = plan.unclean
+        self.world = World(plan.mode, plan.brokers, plan.placements, Pace(*plan.pace))
         self.world.controller.last_known_leader = not plan.benign
-        self._rng = rng
+        self.world.mixes_moments = plan.mixes_moments
+        self.loop = VirtualLoop(MONOTONIC, lambda now: self.world.at(now - MONOTONIC))
+        self.rng = Random(plan.seed ^ 0x5EED)
+        # Of the newest pass, in true time.
+        self.began_at = 0.0
         self._undo: dict[int, list[Callable[[], None]]] = {}
         self._collectors: dict[int, Collector] = {}
-        self._metadata_end = 0
         self._faults: dict[int, list[Fault]] = {}
         for fault in plan.faults:
             self._faults.setdefault(fault.number, []).append(fault)
+        self.loop.spawn(self._live)
 
-    def step(self, number: int) -> list[Batch]:
-        """What happens before pass `number`, and the batches of that pass."""
+    def group_of(self, partition: Partition) -> int:
+        return group_of(CLUSTER, partition.topic, 0, self.plan.groups)
+
+    def step(self, number: int) -> list[Written]:
+        """What happens before pass `number`, and what that pass writes."""
+        with mock.patch.object(time, "monotonic", self._monotonic):
+            return self._step(number)
+
+    def _monotonic(self) -> float:
+        return self.loop.now
+
+    def _step(self, number: int) -> list[Written]:
         plan, world = self.plan, self.world
-        rng = self._rng = Random((plan.seed << 12) + number)
-        self._read_fast(number)
-        world.run(plan.pace[5] // 2, number - 0.6, rng)
-        self._read_fast(number)
+        rng = self.rng = Random((plan.seed << 12) + number)
+        self._advance(number - 0.6)
         for undo in self._undo.pop(number, []):
             undo()
         for fault in self._faults.get(number, []):
-            undo_fault = ACTIONS[fault.kind](world, Random(fault.seed))
+            partition = world.partitions[fault.place % len(world.partitions)]
+            undo_fault = ACTIONS[fault.kind](world, partition, Random(fault.seed))
             if undo_fault is not None:
                 self._undo.setdefault(number + fault.duration, []).append(undo_fault)
-        world.run(plan.pace[5] // 2, number - 0.1, rng)
+        self._advance(number - 0.1)
         if rng.random() < 0.85:
-            self._read_fast(number)
             world.settle(rng)
-        world.at(float(number))
-        self._read_fast(number)
-        return self._collect(number, rng)
+        self._advance(float(number))
+        self.began_at = world.now
+        return self._collect(number)
 
-    def _read_fast(self, number: int) -> None:
-        """Takes no time, and draws no chance."""
-        for index, (_, last, _) in enumerate(self.plan.collectors):
-            collector = self._collectors.get(index)
-            if self.plan.fast and collector is not None and number <= last:
-                collector.read_fast()
+    def _advance(self, until: float) -> None:
+        self.loop.advance(MONOTONIC + until)
 
-    def _read_metadata_log(self, collector: Collector) -> list[MetadataChange]:
-        """The records since the last pass."""
-        records = self.world.controller.records
-        first, self._metadata_end = self._metadata_end, len(records)
-        return [
-            MetadataChange(
-                topic=TOPIC,
-                partition=PARTITION,
-                observed_at=collector.wall(),
-                topic_id=topic_id(record),
-                metadata_offset=100 + first + index,
-                record_at=record.at + collector.offset,
-                leader=record.leader if record.leader >= 0 else None,
-                leader_epoch=record.leader_epoch,
-                partition_epoch=record.partition_epoch,
-                replicas=list(record.replicas),
-                in_sync_replicas=list(record.in_sync),
-                eligible_leader_replicas=list(record.eligible),
-                last_known_eligible_leader_replicas=list(record.last_known),
-                adding=list(record.adding),
-                removing=list(record.removing),
-                recovering=record.recovering,
-            )
-            for index, record in enumerate(records[first:])
-            if record.exists
-        ]
+    async def _live(self) -> None:
+        """Things happen at all times, also while a pass waits."""
+        pause = 1.0 / (self.plan.pace[5] * len(self.world.partitions))
+        while True:
+            await self.loop.sleep(pause)
+            self.world.step(self.rng)
 
-    def _collect(self, number: int, rng: Random) -> list[Batch]:
-        batches = []
+    def _collect(self, number: int) -> list[Written]:
+        written = []
         for index, (first, last, ahead) in enumerate(self.plan.collectors):
             if not first <= number <= last or number in self.plan.missed:
                 continue
             collector = self._collectors.get(index)
             if collector is None:
-                name = f"c{index + 1}"
                 collector = self._collectors[index] = Collector(
-                    name, self.world, rng, ahead=ahead, old=self.plan.old_collector
+                    self,
+                    f"c{index + 1}",
+                    self.plan.groups,
+                    ahead=ahead,
+                    has_log=self.plan.metadata_log and index == 0,
                 )
-            collector.rng = rng
-            events = collector.run()
-            if self.plan.metadata_log and index == 0:
-                events[:0] = self._read_metadata_log(collector)
-            batches.append(
-                Batch(
-                    v=2,
-                    cluster=CLUSTER,
-                    collector=collector.name,
-                    collector_epoch=collector.epoch,
-                    pass_number=collector.number,
-                    events=events,
-                )
-            )
-        return batches
+            written += collector.run(MONOTONIC + number + 1)
+        self.loop.advance(self.loop.now)
+        return written

@@ -6,6 +6,22 @@ from __future__ import annotations
 EpochOffset = tuple[int, int]
 
 
+def end_offset_for(cache: list[EpochOffset], end: int, epoch: int) -> EpochOffset | None:
+    """LeaderEpochFileCache.endOffsetFor; None is undefined."""
+    if not cache or epoch > cache[-1][0]:
+        return None
+    if epoch == cache[-1][0]:
+        return epoch, end
+    if epoch < cache[0][0]:
+        return epoch, cache[0][1]
+    floor = cache[0][0]
+    for known, start in cache:
+        if known > epoch:
+            return floor, start
+        floor = known
+    return None
+
+
 class ReplicaLog:
     """Records are ids, at the index of their offset. `epoch_of` gives the leader epoch of an id."""
 
@@ -63,20 +79,7 @@ class ReplicaLog:
         self.ids += ids
 
     def end_offset_for(self, epoch: int) -> EpochOffset | None:
-        """LeaderEpochFileCache.endOffsetFor; None is undefined."""
-        cache = self.cache
-        if not cache or epoch > cache[-1][0]:
-            return None
-        if epoch == cache[-1][0]:
-            return epoch, len(self.ids)
-        if epoch < cache[0][0]:
-            return epoch, cache[0][1]
-        floor = cache[0][0]
-        for known, start in cache:
-            if known > epoch:
-                return floor, start
-            floor = known
-        return None
+        return end_offset_for(self.cache, len(self.ids), epoch)
 
     def truncate_to(self, offset: int) -> list[int]:
         """UnifiedLog.truncateTo. Returns the records that were cut; deleted ones are not there."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.histories.broker import Broker
 from tests.histories.logs import EpochOffset, ReplicaLog
+from tests.histories.replica import Replica
 
 
-def fetch(follower: Broker, leader: Broker, limit: int) -> bool:
+def fetch(follower: Replica, leader: Replica, limit: int) -> bool:
     """One round, of at most `limit` records. False when the leader refuses or nothing changes."""
     log, source, mode = follower.log, leader.log, follower.mode
     if log is None or source is None or not leader.serves() or leader.topic != follower.topic:
@@ -24,9 +24,9 @@ def fetch(follower: Broker, leader: Broker, limit: int) -> bool:
                 return True
         follower.truncating = False
     if log.end > source.end:
-        if mode.truncation == "high_watermark" and not follower.controller.unclean:
+        if mode.truncation == "high_watermark" and not follower.controlled.unclean:
             # ReplicaFetcherThread.handleOffsetOutOfRange halts the broker.
-            follower.crash()
+            follower.broker.crash()
             return False
         follower.truncate(log, source.end)
         return True
@@ -45,7 +45,7 @@ def fetch(follower: Broker, leader: Broker, limit: int) -> bool:
     return True
 
 
-def _truncate(follower: Broker, log: ReplicaLog, answer: EpochOffset) -> None:
+def _truncate(follower: Replica, log: ReplicaLog, answer: EpochOffset) -> None:
     """AbstractFetcherThread.getOffsetTruncationState."""
     epoch, end = answer
     own = log.end_offset_for(epoch)

@@ -17,11 +17,11 @@ def judge(case: Case, *, benign: bool) -> str | None:
     if severity != "critical":
         return None
     seconds = RECENT_SECONDS if case.world.mode.quorum else ZOOKEEPER_SECONDS
-    controller = case.world.controller
+    controlled = case.partition.controlled
     if name == "KafkaOffline":
         true = case.was(lambda r: r.leader == NO_LEADER or not r.exists, seconds)
     elif name == "KafkaUnderMinIsr":
-        true = case.was(lambda r: len(r.in_sync) < controller.effective_min(r.replicas), seconds)
+        true = case.was(lambda r: len(r.in_sync) < controlled.effective_min(r.replicas), seconds)
     elif name == "KafkaDivergence":
         true = _differs(case)
     else:
@@ -38,7 +38,9 @@ def _unclean(case: Case, severity: str, *, benign: bool) -> str | None:
     if severity == "critical":
         why = ", lossy disk" if truth.lossy else ""
         return f"critical: unclean election was clean{why}"
-    return "suspicion of a clean election" if benign else None
+    # Without topic ids, a topic that was created again looks the same.
+    is_known = case.world.mode.topic_ids or truth.topic == 0
+    return "suspicion of a clean election" if benign and is_known else None
 
 
 def _of_kind(case: Case, kinds: tuple[str, ...], label: str) -> str | None:

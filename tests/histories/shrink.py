@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.histories.findings import Finding
 from tests.histories.history import Script
-from tests.histories.judge import Finding, Result, judge
+from tests.histories.judge import Result, judge
 
 
 def finding_of(result: Result, kind: str) -> Finding | None:

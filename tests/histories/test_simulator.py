@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from tests.histories.broker_judge import BrokerJudge
 from tests.histories.case import Case
 from tests.histories.claims import judge_claim
 from tests.histories.history import History, script
+from tests.histories.judge import Judge, judge
 from tests.histories.logs import ReplicaLog
 from tests.histories.modes import MODES
-from tests.histories.oracle import Oracle
 from tests.histories.sentences import judge_sentences
 from tidemark.core.events import Observation, Replica
 from tidemark.core.records import Alert
+from tidemark_lab.judge.proofs import Oracle
 
 
 @pytest.mark.parametrize("mode", [name for name, mode in MODES.items() if mode.fenced])
 def test_clean_elections_lose_nothing(mode: str) -> None:
     """Without lossy disks and unclean elections, every leader has every committed record."""
     for seed in range(0, 16, 2):
-        history = History(script(seed, benign=True, mode=mode))
+        history = History(replace(script(seed, benign=True, mode=mode), collectors=[]))
         for number in range(1, history.plan.passes + 1):
             history.step(number)
             check_logs(history)
-        assert not any(seen.lost for seen in history.world.truth.leaderships), seed
+        for partition in history.world.partitions:
+            assert not any(seen.lost for seen in partition.truth.leaderships), seed
 
 
 def check_logs(history: History) -> None:
-    for broker in history.world.brokers.values():
-        log = broker.log
+    for replica in (r for p in history.world.partitions for r in p.replicas.values()):
+        log = replica.log
         if log is None:
             continue
         assert log.start <= log.high_watermark <= log.end
@@ -104,7 +108,34 @@ def case_of(text: str, name: str = "KafkaHwRegression", **evidence: object) -> C
     history = History(script(2, benign=True, mode="4.1"))
     for number in range(1, 6):
         history.step(number)
-    return Case(history.world, alert(name, text, **evidence), 0, 4.0, 0, set())
+    partition = history.world.partitions[0]
+    return Case(history.world, partition, alert(name, text, **evidence), 0, [(4.0, 4.0)], 0, set())
+
+
+def test_one_to_four_partitions_share_brokers_and_not_their_leader() -> None:
+    plans = [script(seed, benign=True) for seed in range(40)]
+    assert {len(plan.placements) for plan in plans} == {1, 2, 3, 4}
+    leaders = [[place.replicas[0] for place in plan.placements] for plan in plans]
+    assert all(len(set(found)) > 1 for found in leaders if len(found) > 1)
+
+
+def test_a_history_follows_from_its_seed() -> None:
+    plan = replace(script(9, benign=False), passes=20)
+    assert judge(plan).written == judge(plan).written
+
+
+def test_a_false_alert_about_a_broker_is_found() -> None:
+    player = Judge(script(2, benign=True))
+    down = alert("KafkaBrokerDown", "")
+    down.labels["broker"] = "1"
+    brokers = BrokerJudge(player.history, player.findings)
+    brokers.judge(1, down)
+    player.history.world.brokers[1].paused = True
+    brokers.note()
+    brokers.judge(2, down)
+    assert [(found.kind, found.number) for found in player.findings.found] == [
+        ("untrue: KafkaBrokerDown", 1)
+    ]
 
 
 def test_new_wording_needs_a_line() -> None:

@@ -1,22 +1,27 @@
-"""The partition in motion: brokers, controller and producers, in small random steps."""
+"""A cluster in motion: brokers, controller and producers, in small random steps."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
 from tests.histories.broker import Broker
-from tests.histories.controller import NO_LEADER, Controller, PartitionRecord
+from tests.histories.controller import Controller, PartitionRecord
 from tests.histories.modes import Mode
-from tests.histories.replication import fetch
-from tests.histories.truth import Election, Truth
+from tests.histories.partition import Partition, Placement
+from tests.histories.replica import Replica
 
 ALL = 10_000
+# The true time of the beginning, in Unix seconds.
+ORIGIN = 1_790_000_000.0
+# Eligible replicas of another moment are of the last pass or less ago.
+OTHER_MOMENT_SECONDS = 1.0
 
 
 @dataclass(slots=True)
 class Pace:
-    """How fast things happen in this history; times in seconds."""
+    """How fast things happen in this history; times in seconds, steps a second and partition."""
 
     produce: float
     batch: int
@@ -30,124 +35,95 @@ class World:
     """`now` is the true time, in seconds since the start of the history."""
 
     def __init__(
-        self, mode: Mode, brokers: int, replicas: int, min_in_sync: int, pace: Pace
+        self, mode: Mode, brokers: int, placements: Iterable[Placement], pace: Pace
     ) -> None:
         self.mode, self.pace = mode, pace
-        self.truth = Truth()
-        assigned = tuple(range(1, replicas + 1))
-        self.controller = Controller(mode, assigned, min_in_sync)
-        self.controller.elected = self._elected
-        self.truth.elections.append(Election(0, 0, assigned[0], "clean", 0.0))
-        self.brokers = {
-            n: Broker(n, mode, self.controller, self.truth) for n in range(1, brokers + 1)
-        }
+        self.controller = Controller(mode)
+        self.brokers = {n: Broker(n, mode, self.controller) for n in range(1, brokers + 1)}
         self._list = list(self.brokers.values())
+        self.partitions = [Partition(self.controller, self._list, p) for p in placements]
         for broker in self._list:
-            broker.read_image(0)
+            broker.read_image(self.controller.newest)
         self.now = 0.0
-        # The replica that left last, for the faults that let it return.
-        self.left: int | None = None
+        # A broker shows eligible leader replicas of another moment than its leader and in-sync set.
+        self.mixes_moments = False
+        # Of each partition, the replica that left last, for the faults that let it return.
+        self.left: dict[int, int] = {}
 
-    def _elected(self, record: PartitionRecord) -> None:
-        before = self.controller.records[-2]
-        if record.topic != before.topic:
-            self.truth.recreate()
-            before = before._replace(leader=NO_LEADER)
-        self.truth.elect(record, before.leader)
+    def wall(self, at: float | None = None) -> float:
+        """Unix seconds of now, or of a time since the start."""
+        return ORIGIN + (self.now if at is None else at)
+
+    def eligible_shown(self, partition: Partition, view: PartitionRecord) -> PartitionRecord:
+        """The record whose eligible leader replicas a broker with this view shows."""
+        if not self.mixes_moments:
+            return view
+        records, since = partition.controlled.records, self.now - OTHER_MOMENT_SECONDS
+        first = max(sum(record.at < since for record in records) - 1, 0)
+        recent = records[first:]
+        return recent[round(self.now * 1000) % len(recent)]
 
     def at(self, now: float) -> None:
-        self.now = self.truth.now = self.controller.now = now
-
-    @property
-    def state(self) -> PartitionRecord:
-        return self.controller.state
-
-    def leaders(self) -> list[Broker]:
-        return [broker for broker in self._list if broker.serves()]
-
-    def legitimate_leader(self) -> Broker | None:
-        state = self.controller.state
-        broker = self.brokers.get(state.leader)
-        if broker is None or not broker.serves() or broker.leader_epoch != state.leader_epoch:
-            return None
-        return broker if broker.topic == state.topic else None
+        self.now = self.controller.now = now
+        for partition in self.partitions:
+            partition.truth.now = now
 
     def step(self, rng: Random) -> None:
         """One small thing happens."""
         dice, pick = rng.random(), self._list[int(rng.random() * len(self._list))]
+        partition = self.partitions[int(rng.random() * len(self.partitions))]
+        replica = partition.replicas[pick.number]
         if dice < 0.45:
-            self.fetch_once(pick, rng)
+            self.fetch_once(replica, rng)
         elif dice < 0.65:
-            if pick.image < len(self.controller.records) - 1:
+            if not pick.is_current:
                 self.deliver(pick, rng)
         elif dice < 0.85:
             if rng.random() < self.pace.produce:
-                self.produce(rng)
+                partition.produce(self.pace.batch, rng)
         elif dice < 0.93:
-            if pick.serves():
-                pick.maintain_in_sync(self.pace.lag_max)
+            if replica.serves():
+                replica.maintain_in_sync(self.pace.lag_max)
         elif dice < 0.98:
             self.control(rng)
-        elif pick.log is not None and pick.up:
-            log = pick.log
+        elif replica.log is not None and pick.up:
+            log = replica.log
             log.end_of_disk = rng.randint(log.end_of_disk, log.end)
             log.checkpoint = log.high_watermark
             if rng.random() < 0.1:
                 log.start_checkpoint = log.start
 
-    def run(self, count: int, until: float, rng: Random) -> None:
-        """`count` steps in equal parts of the time until `until`."""
-        width = (until - self.now) / max(count, 1)
-        for _ in range(count):
-            self.at(self.now + width)
-            self.step(rng)
-        self.at(until)
-
     def settle(self, rng: Random) -> None:
         """What happens several times a second: images, fetches, heartbeats, in-sync sets."""
         self.control(rng)
-        newest = len(self.controller.records) - 1
         for broker in self._list:
-            if broker.image < newest:
+            if not broker.is_current:
                 self.deliver(broker, rng)
-        for broker in self._list:
-            self.fetch_once(broker, rng)
-        for broker in self._list:
-            if broker.leads and broker.runs:
-                broker.maintain_in_sync(self.pace.lag_max)
+        replicas = [r for partition in self.partitions for r in partition.replicas.values()]
+        for replica in replicas:
+            self.fetch_once(replica, rng)
+        for replica in replicas:
+            if replica.leads and replica.broker.runs:
+                replica.maintain_in_sync(self.pace.lag_max)
 
-    def produce(self, rng: Random) -> None:
-        leaders = self.leaders()
-        if leaders:
-            # Clients of a leader that is cut off go on to write to it.
-            leader = leaders[int(rng.random() * len(leaders))]
-            leader.append(rng.randint(1, self.pace.batch))
-
-    def fetch_once(self, broker: Broker, rng: Random) -> None:
-        if not broker.runs or broker.leads or broker.stuck or broker.leader == NO_LEADER:
-            return
-        source = self.brokers[broker.leader]
-        if broker.cut_off != source.cut_off and rng.random() < 0.5:
-            return
+    def fetch_once(self, replica: Replica, rng: Random) -> None:
         limit = ALL if rng.random() < 0.8 else rng.randint(1, self.pace.chunk)
-        fetch(broker, source, limit)
+        self.partitions[replica.controlled.index].fetch_once(replica, limit, rng)
 
     def deliver(self, broker: Broker, rng: Random) -> None:
         """The broker's image moves on, mostly to the newest record."""
         if not broker.runs or broker.cut_off or broker.frozen:
             return
-        newest = len(self.controller.records) - 1
-        index = newest if rng.random() < 0.9 else broker.image + 1
-        broker.read_image(index)
+        broker.read_image(self.controller.newest if rng.random() < 0.9 else broker.image + 1)
         broker.image_at = self.now
 
     def control(self, rng: Random) -> None:
         """Heartbeats: the controller fences the silent and unfences the ready, one at a time."""
-        controller, newest = self.controller, len(self.controller.records) - 1
+        controller = self.controller
         for broker in self._list:
             if broker.runs and not broker.cut_off:
                 broker.contact_at = self.now
-            if broker.image == newest:
+            if broker.is_current:
                 broker.image_at = self.now
         if controller.held:
             return
@@ -156,7 +132,7 @@ class World:
             if not fenced and self.now - broker.contact_at > self.pace.session_timeout:
                 controller.fence(broker.number)
                 return
-            ready = broker.image == newest and broker.contact_at == self.now
+            ready = broker.is_current and broker.contact_at == self.now
             if fenced and ready and rng.random() < 0.7:
                 controller.unfence(broker.number)
                 return
@@ -166,9 +142,11 @@ class World:
     def crash(self, broker: Broker, rng: Random, *, lossy: bool = False) -> None:
         if not broker.up:
             return
-        keep = None
-        if lossy and broker.log is not None:
-            keep = rng.randint(broker.log.end_of_disk, broker.log.end)
+
+        def keep(replica: Replica) -> int | None:
+            log = replica.log
+            return rng.randint(log.end_of_disk, log.end) if lossy and log is not None else None
+
         broker.crash(keep)
 
     def stop(self, broker: Broker) -> None:
@@ -176,10 +154,11 @@ class World:
         if not broker.runs or broker.cut_off or self.controller.held:
             return
         self.controller.stop(broker.number)
-        if broker.log is not None:
-            broker.log.checkpoint = broker.log.high_watermark
-            broker.log.start_checkpoint = broker.log.start
-            broker.log.end_of_disk = broker.log.end
+        for replica in broker.replicas:
+            if replica.log is not None:
+                replica.log.checkpoint = replica.log.high_watermark
+                replica.log.start_checkpoint = replica.log.start
+                replica.log.end_of_disk = replica.log.end
         broker.crash()
         self.controller.fence(broker.number)
         broker.clean = True
@@ -192,21 +171,6 @@ class World:
             self.controller.fence(broker.number)
         if not broker.clean:
             self.controller.register_after_unclean_shutdown(broker.number)
-        broker.up, broker.clean = True, False
-        self.truth.restarts.append((self.now, broker.number))
-        broker.contact_at = broker.image_at = self.now
-        broker.cut_off = broker.frozen = broker.stuck = False
-        broker.read_image(len(self.controller.records) - 1)
-
-    def delete_records(self, rng: Random) -> None:
-        """Retention, or DeleteRecords: up to the high watermark, at the leader."""
-        leader = self.legitimate_leader()
-        if leader is None or leader.log is None:
-            return
-        log = leader.log
-        if log.high_watermark <= log.start:
-            return
-        to = log.high_watermark
-        if rng.random() < 0.7:
-            to = rng.randint(log.start + 1, to)
-        self.truth.delete(log.delete_before(to))
+        for partition in self.partitions:
+            partition.truth.restarts.append((self.now, broker.number))
+        broker.start(self.now)

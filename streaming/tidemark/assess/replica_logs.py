@@ -57,16 +57,20 @@ def divergent_offsets(view: View, logs: dict[int, list[EpochRange]]) -> dict[int
 
 
 def _leader_log(replica: ReplicaView, leadership: Leadership) -> list[EpochRange]:
-    """The log by the leader's lineage. Records after that was read have the leader's own epoch."""
+    """The log by the leader's lineage. Records after that was read have the leader's own epoch.
+
+    Not after the lineage that was read while it followed: it may have led in other epochs since.
+    """
+    start, end = replica.log_start_offset, replica.log_end_offset
     lineage, complete_from = leadership.lineage, leadership.complete_from
     if lineage is None:
-        lineage = replica.lineage
+        return split_log_by_epoch(replica.lineage, start, end)
     complete = None
     if lineage and complete_from is not None:
         first_epoch, _ = lineage[0]
         complete = complete_from == 0 or complete_from < first_epoch
-    log = split_log_by_epoch(lineage, replica.log_start_offset, replica.log_end_offset, complete)
+    log = split_log_by_epoch(lineage, start, end, complete)
     has_tail = len(log) > 1 and log[-1].epoch is None
-    if lineage is None or leadership.epoch is None or not has_tail:
+    if leadership.epoch is None or not has_tail:
         return log
     return [*log[:-1], log[-1]._replace(epoch=leadership.epoch, inferred=True)]

@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from tidemark.collect.codecs.metadata_image import TopicPartition
-from tidemark.collect.connect.connection import BrokerConnection, ConnectionPool
-from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.connect.connection import BrokerConnection, Network
 from tidemark.collect.metadata.broker_reports import BrokerReports
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.metadata.metadata_reader import MetadataReader
@@ -63,7 +62,8 @@ class PassRunner:
     """Runs passes over one cluster. `groups`: the number of Kafka partitions of the event topic.
 
     `keeps_pace`: a pass goes on without a slow broker. Otherwise it waits as long as the time-outs
-    allow, for callers who need all answers of a few passes.
+    allow, for callers who need all answers of a few passes. `network`: how to reach the brokers, by
+    default by the options of the cluster.
 
     Raises ConfigError for options of the cluster that kafka-python does not take.
     """
@@ -83,10 +83,11 @@ class PassRunner:
         clock: Callable[[], float] = time.time,
         *,
         keeps_pace: bool = True,
+        network: Network | None = None,
     ) -> None:
-        options = checked_options(cluster)
+        network = network or Network(checked_options(cluster))
         self.cluster = cluster
-        self.loop = EventLoop(**options)
+        self.loop = network.loop
         self.inventory = Inventory(cluster, groups)
         self.number = 0
         # The next pass follows at once: an answer contradicted the metadata, or a broker just
@@ -104,9 +105,9 @@ class PassRunner:
         self._groups = groups
         self._epoch = epoch
         self._wall_offset = clock() - time.monotonic()
-        self._reader = MetadataReader(self.loop, options, self.inventory, cluster, settings)
-        self._connections = ConnectionPool(self.loop, options)
-        self.reports = BrokerReports(self.loop, options, settings.configuration_seconds)
+        self._reader = MetadataReader(network, self.inventory, cluster, settings)
+        self._connections = network.pool()
+        self.reports = BrokerReports(network, settings.configuration_seconds)
         self._plans: dict[int, BrokerPlan] = {}
         self._must_plan = True
         self._quorum_nodes = QuorumNodes()

@@ -145,12 +145,15 @@ def _written_between(
 ) -> tuple[float | None, float | None]:
     """The first record was not there before the left bound, the last one was by the right.
 
-    A later leadership than that of the loss wrote other records at these offsets.
+    A later leadership than that of the loss wrote other records at these offsets. So may an earlier
+    one have done: the leader of the loss brought its own where its election was unclean.
     """
     history, epoch = after.previous_offset_history, after.previous_offset_history_epoch
     # Without epochs, nothing shows of which leadership a history is.
     if after.leader_epoch is None or (epoch is not None and epoch > loss.epoch_before):
         return None, None
+    if epoch != loss.epoch_before:
+        history = []
     times = [passed_at(history, loss.end - 1)[1]]
     if seen is not None and seen.high_watermark == loss.end:
         # A reading between two passes may have seen the last record before any pass did.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -167,19 +168,18 @@ class BrokerConnection:
 
 
 class ConnectionPool:
-    """One connection to each broker."""
+    """One connection to each broker. `make` takes the broker, its host and its port."""
 
-    def __init__(self, loop: EventLoop, options: dict[str, Any]) -> None:
+    def __init__(self, make: Callable[[int, str, int], BrokerConnection]) -> None:
         self.by_broker: dict[int, BrokerConnection] = {}
-        self._loop = loop
-        self._options = options
+        self._make = make
 
     def get(self, broker: int, host: str, port: int) -> BrokerConnection:
         """The connection to a broker, which is a new one when its address has changed."""
         known = self.by_broker.get(broker)
         if known is None or (known.host, known.port) != (host, port):
             self.drop(broker)
-            known = BrokerConnection(self._loop, self._options, broker, host, port)
+            known = self._make(broker, host, port)
             self.by_broker[broker] = known
         return known
 
@@ -191,3 +191,14 @@ class ConnectionPool:
     def close(self) -> None:
         for connection in self.by_broker.values():
             connection.close()
+
+
+class Network:
+    """The event loop of one cluster and its connections. `options` are kafka-python's."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.loop = EventLoop(**options)
+        self._options = options
+
+    def pool(self) -> ConnectionPool:
+        return ConnectionPool(partial(BrokerConnection, self.loop, self._options))

@@ -10,8 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
-from tidemark.collect.connect.connection import BrokerConnection, ConnectionPool, NoAnswerError
-from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.connect.connection import BrokerConnection, Network, NoAnswerError
 from tidemark.collect.metadata.broker_queries import (
     LogDirectories,
     read_broker_configuration,
@@ -58,9 +57,9 @@ class BrokerReport(NamedTuple):
 class BrokerReports:
     """The reads of one cluster. Only the thread of the loop calls it."""
 
-    def __init__(self, loop: EventLoop, options: dict[str, Any], seconds: float) -> None:
-        self._loop = loop
-        self._connections = ConnectionPool(loop, options)
+    def __init__(self, network: Network, seconds: float) -> None:
+        self._loop = network.loop
+        self._connections = network.pool()
         self._seconds = min(seconds, MAX_INTERVAL_SECONDS)
         self._due_at: dict[int, float] = {}
         self._running: dict[int, Any] = {}

@@ -106,7 +106,7 @@ class Inventory:
         listed = {name for image in current for name, t in image.topics.items() if t.partitions}
         complete: dict[str, set[int]] = {}
         reports_of: dict[str, list[tuple[MetadataImage, TopicMetadata]]] = {}
-        for name in filter(self.wants, listed - settled):
+        for name in sorted(filter(self.wants, listed - settled)):
             found = [image for image in current if name in image.topics]
             reports = [(i, i.topics[name]) for i in found if not i.topics[name].error]
             numbers = {number for _, topic in reports for number in topic.partitions}

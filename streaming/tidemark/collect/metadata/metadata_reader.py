@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -19,8 +20,7 @@ from tidemark.collect.codecs.metadata_image import (
     Reassignment,
     TopicPartition,
 )
-from tidemark.collect.connect.connection import BrokerConnection, ConnectionPool, NoAnswerError
-from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.connect.connection import BrokerConnection, Network, NoAnswerError
 from tidemark.collect.metadata.admin_queries import (
     Quorum,
     read_configurations,
@@ -63,8 +63,7 @@ class MetadataReader:
 
     def __init__(
         self,
-        loop: EventLoop,
-        options: dict[str, Any],
+        network: Network,
         inventory: Inventory,
         cluster: Cluster,
         settings: Collect,
@@ -78,13 +77,13 @@ class MetadataReader:
         self.deleted: set[str] = set()
         self.refusals = Refusals()
         self._decoder = MetadataDecoder()
-        self._loop = loop
+        self._loop = network.loop
         self._inventory = inventory
         self._settings = settings
-        self._connections = ConnectionPool(loop, options)
+        self._connections = network.pool()
         # DescribeQuorum has connections of its own: a broker without a controller delays it and all
         # behind it.
-        self._quorum_connections = ConnectionPool(loop, options)
+        self._quorum_connections = network.pool()
         self._bootstrap = [
             self._connections.get(-1 - i, *parse_address(server))
             for i, server in enumerate(cluster.bootstrap_servers)
@@ -94,14 +93,15 @@ class MetadataReader:
         self._silent_to: set[int] = set()
         # The newest list of reassignments: its length, and when it was read.
         self._reassigning, self._reassigning_at = 0, -math.inf
-        self._turn = 0
+        # By what was asked: how often. One count would give some reads the same broker each time.
+        self._turns = Counter[str]()
         self._running: dict[str, Any] = {}
 
-    def choose(self, live: Connections) -> list[BrokerConnection]:
+    def choose(self, live: Connections, what: str = "image") -> list[BrokerConnection]:
         """Two brokers, in turn, of those that answer; the bootstrap servers when none does.
 
         Last come those that just came back, and those with an old image by the report of the
-        quorum's leader.
+        quorum's leader. `what`: what they are asked for.
         """
         now = time.monotonic()
         settled = [
@@ -110,14 +110,20 @@ class MetadataReader:
             if now - (connection.connected_at or now) >= SETTLING_SECONDS
             and (self._lag_ms(broker) or 0.0) <= CURRENT_MS
         ]
-        self._turn += 1
-        turn = self._turn % max(len(settled), 1)
+        self._turns[what] += 1
+        turn = self._turns[what] % max(len(settled), 1)
         brokers = [*settled[turn:], *settled[:turn], *sorted(set(live) - set(settled))]
         return [self._beside(live[broker]) for broker in brokers[:2]] or self._bootstrap
 
     def _lag_ms(self, broker: int) -> float | None:
-        """How far the broker's image is behind, as the quorum's leader reports it."""
-        seen = self.quorum.replicas.get(broker) if self.quorum is not None else None
+        """How far the broker's image is behind, as the quorum's leader reports it.
+
+        Unknown since a read of the quorum had no answer: the broker that was behind may be the one
+        that is not cut off from the controllers now.
+        """
+        if self.quorum is None or self._silent_to:
+            return None
+        seen = self.quorum.replicas.get(broker)
         return None if seen is None else seen.lag_ms
 
     def _beside(self, connection: BrokerConnection) -> BrokerConnection:
@@ -149,33 +155,33 @@ class MetadataReader:
         if not live:
             return
         inventory, settings = self._inventory, self._settings
-        connection = self.choose(live)[0]
         topics: set[str] = set()
         if images_due:
-            self._start(QUORUM, self._read_quorum, connection)
+            self._start(QUORUM, self._read_quorum, self._next(live, QUORUM))
             topics = {w.topic for w in inventory.partitions.values() if not w.metadata.all_in_sync}
         if now - self._queries_at >= settings.metadata_seconds:
             self._queries_at = now
-            self._list_reassignments(live, connection)
+            self.list_reassignments(live)
             topics = {w.topic for w in inventory.partitions.values() if w.eligible_is_due}
         if topics:
-            self._query(
-                "eligible", connection, read_eligible_replicas, inventory.set_eligible, topics
-            )
+            asked = self._next(live, "eligible")
+            self._query("eligible", asked, read_eligible_replicas, inventory.set_eligible, topics)
         if inventory.partitions and now - self._configurations_at >= settings.configuration_seconds:
             self._configurations_at = now
-            self._start("configurations", self._read_configurations, connection, inventory.topics())
+            asked = self._next(live, "configurations")
+            self._start("configurations", self._read_configurations, asked, inventory.topics())
+
+    def _next(self, live: Connections, what: str) -> BrokerConnection:
+        return self.choose(live, what)[0]
 
     def list_reassignments(self, live: Connections) -> None:
-        """Starts to list them before the next list is due: the replicas of a partition changed."""
-        if live:
-            self._list_reassignments(live, self.choose(live)[0])
-
-    def _list_reassignments(self, live: Connections, connection: BrokerConnection) -> None:
+        """Starts to list them, also before the next list is due: replicas have changed."""
         # With ZooKeeper, only the controller lists reassignments; with KRaft, any broker forwards.
         controller = live.get(self._inventory.controller)
-        lister = connection if controller is None else self._beside(controller)
-        self._query(REASSIGNMENTS, lister, read_reassignments, self._set_reassignments)
+        if live:
+            next_one = self._next(live, REASSIGNMENTS)
+            lister = next_one if controller is None else self._beside(controller)
+            self._query(REASSIGNMENTS, lister, read_reassignments, self._set_reassignments)
 
     def _set_reassignments(self, found: dict[TopicPartition, Reassignment]) -> None:
         self.refusals.note(REASSIGNMENTS, None)

@@ -17,8 +17,7 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from tidemark.collect.codecs.errors import error_name
 from tidemark.collect.codecs.metadata_image import MetadataImage
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
-from tidemark.collect.connect.connection import BrokerConnection, ConnectionPool, NoAnswerError
-from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.connect.connection import BrokerConnection, Network, NoAnswerError
 from tidemark.collect.metadata.admin_queries import read_configurations
 from tidemark.collect.metadata.read_metadata import read_metadata_of
 from tidemark.core.errors import ClusterError, ConfigError
@@ -45,10 +44,10 @@ class BrokerSource:
     retry_seconds = 0.3
 
     def __init__(self, cluster: Cluster) -> None:
-        options = checked_options(cluster)
-        self._loop = EventLoop(**options)
+        network = Network(checked_options(cluster))
+        self._loop = network.loop
         self._cluster = cluster
-        self._connections = ConnectionPool(self._loop, options)
+        self._connections = network.pool()
         self._image: MetadataImage | None = None
         # broker -> (why it gave no answer, until when it rests)
         self._resting: dict[int, tuple[str, float]] = {}
