@@ -10,6 +10,7 @@ from tidemark.core.leader_epochs import (
     Committed,
     EpochEnd,
     LineageEntries,
+    below_oldest,
     certainty_of_end,
     committed_under,
     end_offset_for,
@@ -64,6 +65,33 @@ def test_epochs_increase_and_their_ends_do_not_decrease(
     lineage: list[tuple[int, int]], ordered: bool
 ) -> None:
     assert is_ordered(lineage) is ordered
+
+
+@pytest.mark.parametrize(
+    ("lineage", "epoch", "end"),
+    [
+        # Two epochs that end where the oldest one of the cache begins.
+        ([(2, 1), (3, 1), (5, 9)], 2, EpochEnd.AT_MOST),
+        ([(2, 1), (3, 1), (5, 9)], 3, EpochEnd.AT_MOST),
+        ([(2, 1), (3, 1), (5, 9)], 1, EpochEnd.KNOWN),
+        ([(2, 1), (3, 1), (5, 9)], 5, EpochEnd.KNOWN),
+        # The oldest entry alone: right below the next epoch, or not.
+        ([(2, 1), (3, 9)], 2, EpochEnd.UNSURE),
+        ([(2, 1), (4, 9)], 2, EpochEnd.KNOWN),
+        # A log that never lost its beginning.
+        ([(2, 0), (3, 9)], 2, EpochEnd.KNOWN),
+        ([(2, 9)], 2, EpochEnd.KNOWN),
+        ([], 2, EpochEnd.KNOWN),
+    ],
+)
+def test_whether_an_epoch_ends_where_its_lineage_says(
+    lineage: list[tuple[int, int]], epoch: int, end: EpochEnd
+) -> None:
+    assert certainty_of_end(lineage, epoch) is end
+
+
+def test_an_unknown_lineage_has_no_epochs_below_its_oldest() -> None:
+    assert below_oldest([]) == 0
 
 
 def test_readings_of_an_epoch_merge_by_maximum() -> None:

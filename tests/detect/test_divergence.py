@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.detect.conditions import context, evidence_of
 from tests.evolve.observations import fold, observation
 from tidemark.core.partition import PartitionState
-from tidemark.core.sparse_state import Divergence, SparseState
+from tidemark.core.sparse_state import AuditFinding, Divergence, SparseState
 from tidemark.detect.divergence import evaluate
 
 OPEN = Divergence(2, 2, 4, 45, 40, closed=False, since=10.0, pass_number=0)
@@ -26,6 +27,29 @@ def differing(at: float) -> PartitionState:
 def test_it_fires_once_when_its_time_is_over(before: float, now: float, fires: bool) -> None:
     found = evaluate(differing(before), differing(now), context(now=now, divergence_ms=30_000))
     assert bool(list(found)) is fires
+
+
+@pytest.mark.parametrize(
+    ("suspected", "severity", "confidence"),
+    [(True, "warning", "suspected"), (False, "critical", "proven")],
+)
+def test_an_end_that_is_not_sure_is_a_suspicion(
+    suspected: bool, severity: str, confidence: str
+) -> None:
+    before, after = differing(39.0), differing(40.0)
+    settled = replace(OPEN, closed=True, confirmed=True, suspected=suspected)
+    after.sparse = SparseState(divergences=[settled])
+    (condition,) = evaluate(before, after, context(now=40.0, divergence_ms=300_000))
+    assert condition.severity == severity
+    assert evidence_of(condition)["confidence"] == confidence
+
+
+def test_batches_may_have_no_leader_epoch() -> None:
+    before, after = differing(39.0), differing(40.0)
+    finding = AuditFinding(20, None, [1, 2], [3, 4], 39.5, [None, 3])
+    after.sparse = SparseState(audit=finding)
+    (condition,) = evaluate(before, after, context(now=40.0))
+    assert "(none on broker 1, 3 on broker 2)" in condition.description
 
 
 def test_the_replica_that_differs_may_be_unknown_by_then() -> None:

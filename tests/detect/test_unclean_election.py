@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.detect.conditions import context, evidence_of
+from tidemark.core.leader_epochs import Committed
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.sparse_state import MetadataPosition, OpenElection, SparseState
 from tidemark.core.tracked_alert import TrackedAlert
@@ -60,6 +61,23 @@ def test_a_new_mark_of_recovery_makes_a_suspicion_certain(
 ) -> None:
     conditions = found(with_record(old), with_record(new))
     assert [condition.severity for condition in conditions] == (["critical"] if certain else [])
+
+
+def test_a_record_that_follows_the_sample_of_its_election_makes_it_suspected() -> None:
+    before = with_record(record(7, recovering=False))
+    committed = [Committed(4, 9, 50.0, 10, 1), Committed(5, 9, 60.0, 10, 2)]
+    after = with_record(record(8), observed_at=100.0, committed=committed)
+    (condition,) = evaluate(before, after, context())
+    assert (condition.severity, condition.broker, condition.epochs) == ("warning", 2, (None, 5))
+    assert condition.revision == "suspected unclean"
+    evidence = {key: value for key, value in evidence_of(condition).items() if value is not None}
+    assert evidence == {
+        "verdict": "suspected unclean",
+        "leader": 2,
+        "leader_before": 1,
+        "leader_epoch_after": 5,
+        "seen_before_at": 100.0,
+    }
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,8 @@ def test_a_reader_of_files_has_another_clock_than_the_collectors() -> None:
     apply_broker(cluster, stopped)
     assert cluster.nodes[1].last_stop == BrokerStop(clean=True, at=8.0)
     assert cluster.nodes[1].checkpoint is not None, "a field that is left out stays"
+    apply_broker(cluster, BrokerState(broker=2, observed_at=9.0, stopped_clean=False))
+    assert cluster.nodes[2] == NodeState(0.0, last_stop=BrokerStop(clean=False, at=9.0))
 
 
 def test_the_files_of_another_cluster_are_not_of_this_broker() -> None:

@@ -19,6 +19,8 @@ FORKED: Lineage = [(2, 45), (4, 100)]
 # A tail of epoch 2 and nothing of epoch 4: the follower may be about to cut it off.
 TAIL: Lineage = [(2, 45)]
 
+# With an older epoch, as many as are read.
+EIGHTH: Lineage = [*((epoch, 5 * epoch) for epoch in range(10, 16)), (17, 100)]
 CLOSED = Divergence(2, 2, 4, 45, 40, closed=True, since=10.0, pass_number=0)
 OPEN = Divergence(2, 2, 4, 45, 40, closed=False, since=10.0, pass_number=0)
 
@@ -90,6 +92,10 @@ def test_one_read_finds_a_difference(event: Observation, difference: Divergence)
         # The lowest one that is certain: where the oldest epoch of a cache begins may have moved.
         ([(2, 45), (3, 70), (4, 100)], [(2, 40), (3, 60), (4, 100)], (3, 4, 70, 60), False),
         ([(2, 40), (3, 70), (4, 100)], [(2, 40), (3, 60), (4, 100)], (3, 4, 70, 60), False),
+        # The lineage of the longer log shows whether its end is sure.
+        ([(2, 45), (3, 70), (4, 100)], LEADER, (3, 4, 70, 40), False),
+        # Of epochs below the oldest that were read, a follower may hold records.
+        ([(3, 40), *EIGHTH], [(2, 40), (17, 100)], (10, 17, 50, 40), False),
         # An epoch of the follower alone ends, for the leader, where the epoch before it ends.
         ([(3, 45), (4, 100)], LEADER, (3, 4, 45, 40), False),
         # The leader's lineage does not cover the follower's first epoch.

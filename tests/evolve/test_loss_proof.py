@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tidemark.core.leader_epochs import NO_EPOCH, Committed
 from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
-from tidemark.evolve.loss_proof import find_loss, keeps_committed
+from tidemark.evolve.loss_proof import find_loss, keeps_committed, keeps_lineage
 
 # Leader 1 committed 12 under epoch 0 and its log ended at 15. Broker 2 leads epoch 2, and its
 # records of epoch 0 end at 5.
@@ -347,6 +347,26 @@ def test_the_epoch_of_the_newest_committed_record_decides(
     keeps: bool, judged: PartitionState
 ) -> None:
     assert keeps_committed(judged) is keeps
+
+
+def test_without_epochs_a_leader_that_does_not_answer_keeps_nothing_for_certain() -> None:
+    dated = Committed(0, 12, 1.0, 15, 1)
+    known: dict[str, Any] = {"leader_epoch": None, "lineage": [(0, 12)], "lineage_complete_from": 0}
+    answer = {"leader_epoch": None, "log_end_offset": 12}
+    assert keeps_lineage(state(answer, dated, **known))
+    assert not keeps_lineage(state({**answer, "error": "timed_out"}, dated, **known))
+
+
+@pytest.mark.parametrize(
+    ("keeps", "log_end", "log_start"),
+    # A lineage may reach past the log. All that was committed is deleted.
+    [(True, 12, 0), (False, 11, 0), (True, 0, 12)],
+)
+def test_without_epochs_no_log_end_was_higher(keeps: bool, log_end: int, log_start: int) -> None:
+    dated = Committed(0, 12, 1.0, 15, 1, log_start_offset=log_start)
+    known: dict[str, Any] = {"leader_epoch": None, "lineage": [(0, 12)], "lineage_complete_from": 0}
+    answer = {"leader_epoch": None, "log_end_offset": log_end}
+    assert keeps_lineage(state(answer, dated, **known)) is keeps
 
 
 @pytest.mark.parametrize(("covers_earlier", "high_watermark"), [(True, 18), (False, 18), (True, 7)])

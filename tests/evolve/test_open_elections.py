@@ -17,7 +17,7 @@ from tests.evolve.elections import (
 )
 from tidemark.core.leader_epochs import Committed
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.sparse_state import OpenElection
+from tidemark.core.sparse_state import OpenElection, SampledLeadership, SparseState
 from tidemark.evolve.elections import (
     RECENT_SECONDS,
     ElectionVerdict,
@@ -138,6 +138,7 @@ def test_an_open_election_keeps_the_sets_before_it() -> None:
     )
 
 
+EPOCHLESS = SampledLeadership(1, 50.0, 60.0, [1], [1, 2], [1], committed=50)
 CAUGHT_UP = ReplicaState(2, log_end_offset=9, leader_epoch=4, sampled_at=100.0)
 
 
@@ -150,6 +151,8 @@ CAUGHT_UP = ReplicaState(2, log_end_offset=9, leader_epoch=4, sampled_at=100.0)
         ({"error": "refused"}, {}, ElectionVerdict.SUSPECTED),
         ({"leader_epoch": 3}, {}, ElectionVerdict.SUSPECTED),
         ({}, {"high_watermark": None}, ElectionVerdict.SUSPECTED),
+        # What was sampled before metadata had leader epochs is not of this leadership.
+        ({}, {"sparse": SparseState(leadership=EPOCHLESS)}, None),
         # The lineage of the new leader will decide.
         ({}, {"lineage": [(4, 9)]}, ElectionVerdict.SUSPECTED),
         ({}, {"committed": [WITH_LINEAGE]}, ElectionVerdict.SUSPECTED),

@@ -114,6 +114,10 @@ def test_a_follower_that_had_all_a_moment_before_was_about_to_join(
     follower = answer(2, leads=False, leader_epoch=None, log_end_offset=100)
     before = fold(None, led(1, 10.0, samples=[answer(1, leader_epoch=None), follower]))
     assert verdict(before, led(2, 10.0 + seconds)) is suspected
+    # What the last leader had committed counts, also while there is none.
+    samples = [silent(1, "refused"), follower]
+    unled = fold(before, vacant(11.0, samples=samples))
+    assert verdict(unled, led(2, 10.0 + seconds)) is suspected
 
 
 def test_what_was_committed_since_the_leader_was_in_sync_is_suspected() -> None:
@@ -121,6 +125,34 @@ def test_what_was_committed_since_the_leader_was_in_sync_is_suspected() -> None:
     found = sparse_of(state).suspicion
     assert found is not None
     assert (found.start, found.end, found.leader, found.outside) == (100, 120, 2, True)
+
+
+SILENT = [silent(1, "refused"), silent(2, "timed_out")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        # The leader does not answer, or may be a deposed one.
+        ({"samples": SILENT, "committed": None}, True),
+        ({"end": 150, "metadata_from": [2], "in_sync_replicas": [1, 2]}, True),
+        # It shows the records.
+        ({"end": 150}, False),
+    ],
+)
+def test_a_pass_without_a_verdict_keeps_the_first_read(fields: dict[str, Any], kept: bool) -> None:
+    first = fold(ALONE, led(2, 16.0, end=60))
+    assert first.loss_candidate is not None
+    after = fold(first, led(2, 17.0, **fields))
+    assert after.loss_candidate == (first.loss_candidate if kept else None)
+
+
+def test_an_open_election_without_epochs_is_of_no_epoch() -> None:
+    read: dict[str, Any] = {"lineage": [(3, 120)], "lineage_complete_from": 3}
+    before = fold(ALONE, led(1, 12.0, end=120, **read))
+    found = sparse_of(fold(before, led(2, 16.0))).open_election
+    assert found is not None
+    assert (found.epoch_before, found.epoch_after) == (NO_EPOCH, NO_EPOCH)
 
 
 def claim(*events: Observation) -> tuple[int, int, int, int] | None:

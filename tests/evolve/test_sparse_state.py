@@ -93,6 +93,33 @@ def test_what_a_copy_lacks_is_sampled_every_ten_seconds() -> None:
     assert adding.remaining[:4] == [(14.0, 60), (26.0, 58), (38.0, 55), (50.0, 52)]
 
 
+@pytest.mark.parametrize(
+    ("log_end", "second", "log_start", "remaining"),
+    [
+        # A second pass at the same moment adds none, one ten seconds later does.
+        (50, 0.0, 0, [(10.0, 60)]),
+        (50, 9.9, 0, [(10.0, 60)]),
+        (50, 10.0, 0, [(10.0, 60), (20.0, 50)]),
+        # What the leader has deleted is not copied.
+        (50, 10.0, 70, [(10.0, 60), (20.0, 30)]),
+    ],
+)
+def test_when_and_what_of_a_copy_is_sampled(
+    log_end: int, second: float, log_start: int, remaining: list[tuple[float, int]]
+) -> None:
+    later = copying(log_end)
+    later.observed_at = 10.0 + second
+    later.samples[0].log_start_offset = log_start
+    (adding,) = sparse_of(fold(None, copying(40), later)).adding
+    assert adding.remaining == remaining
+
+
+def test_a_leader_that_was_not_sampled_has_deleted_nothing() -> None:
+    event = observation(adding=[2], samples=[answer(2, log_end_offset=40)])
+    (adding,) = sparse_of(fold(None, event)).adding
+    assert adding.remaining == [(10.0, 60)]
+
+
 def test_samples_of_a_copy_are_bounded_and_follow_a_clock_that_is_set_back() -> None:
     state = None
     for second in range(0, 500, 10):

@@ -106,7 +106,6 @@ def _before(known: OpenElection) -> PartitionState:
     """What is known of the partition before an election that was open for a while."""
     return PartitionState(
         leader=known.leader_before,
-        leader_epoch=None if known.epoch_before == NO_EPOCH else known.epoch_before,
         in_sync_replicas=known.in_sync_replicas,
         eligible_leader_replicas=known.eligible,
         last_known_eligible_leader_replicas=known.last_known,
