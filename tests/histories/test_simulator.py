@@ -126,6 +126,7 @@ def test_a_history_follows_from_its_seed() -> None:
 
 def test_a_false_alert_about_a_broker_is_found() -> None:
     player = Judge(script(2, benign=True))
+    player.history.step(1)
     down = alert("KafkaBrokerDown", "")
     down.labels["broker"] = "1"
     brokers = BrokerJudge(player.history, player.findings)
