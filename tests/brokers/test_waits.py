@@ -25,6 +25,7 @@ ALLOWED = {
     "tests/collect/test_fast_high_watermarks.py watch": "in the loop of the collector's tasks",
     "tests/browser/chromium.py wait_until": "asks a page, and takes an error for no",
     "tests/dashboards/stage.py _play": "plays a scene for a fixed time, with a deadline that fails",
+    "tests/histories/history.py _live": "moves a simulated world, in simulated time",
     "tests/notify/test_outages.py run": "plays an outage for a fixed time",
     "tests/stream/test_stream.py publish": "a load until its caller has enough",
 }

@@ -36,6 +36,13 @@ def test_a_loss_without_any_other_known_fact() -> None:
     assert evidence["records"] == 30
 
 
+def test_the_last_record_was_written_by_the_pass_that_first_saw_it() -> None:
+    """The log ended at 60, 90 and 91, one second apart; 91 is above the loss."""
+    history = add_sample(add_sample(add_sample([], 10.0, 60), 11.0, 90), 12.0, 91)
+    condition = lost(PROVEN, previous_offset_history=history, previous_offset_history_epoch=4)
+    assert evidence_of(condition)["written_between"] == [10.0, 11.0]
+
+
 def test_a_loss_of_one_record() -> None:
     condition = lost(SMALL)
     text = "1 committed record of orders-0 is lost: offsets [60, 61)"

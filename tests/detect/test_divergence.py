@@ -50,6 +50,7 @@ def test_batches_may_have_no_leader_epoch() -> None:
     after.sparse = SparseState(audit=finding)
     (condition,) = evaluate(before, after, context(now=40.0))
     assert "(none on broker 1, 3 on broker 2)" in condition.description
+    assert condition.epochs == (3, 3)
 
 
 def test_the_replica_that_differs_may_be_unknown_by_then() -> None:

@@ -10,7 +10,12 @@ from msgspec.structs import replace
 from tests.detect.conditions import context, evidence_of
 from tidemark.core.leader_epochs import Committed
 from tidemark.core.partition import LossCandidate, PartitionState
-from tidemark.core.sparse_state import MetadataPosition, OpenElection, SparseState
+from tidemark.core.sparse_state import (
+    MetadataPosition,
+    OpenElection,
+    SampledLeadership,
+    SparseState,
+)
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.detector import Condition
 from tidemark.detect.unclean_election import ID, evaluate
@@ -177,3 +182,18 @@ def test_a_loss_completes_the_open_alert(diverged: bool, expected: str) -> None:
     assert condition.description == expected
     assert (condition.broker, condition.subject, condition.epochs) == (2, None, (3, 5))
     assert condition.revision == ("unclean" if diverged else "loss")
+
+
+@pytest.mark.parametrize(("led_before", "epochs"), [(90.0, (None, 90)), (80.0, None), (None, None)])
+def test_without_epochs_a_loss_is_of_the_leadership_that_was_seen_before(
+    led_before: float | None, epochs: tuple[int | None, int] | None
+) -> None:
+    evidence = {"verdict": "suspected unclean", "seen_before_at": 90.0}
+    leadership = None
+    if led_before is not None:
+        leadership = SampledLeadership(2, 95.0, 99.0, [2], [1, 2], [2], 9, [], 1, led_before)
+    loss = LossCandidate(-1, -1, 1, 9, 9, 0, confirmed=True, diverged=True)
+    after = PartitionState(leader=2, loss_candidate=loss)
+    after.sparse = SparseState(leadership=leadership)
+    conditions = found(PartitionState(leader=2), after, replace(ALERT, evidence=evidence))
+    assert [condition.epochs for condition in conditions] == ([] if epochs is None else [epochs])

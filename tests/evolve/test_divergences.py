@@ -142,6 +142,9 @@ def test_which_epoch_differs(
             lineage_complete_from=0,
             sample={"log_start_offset": 1},
         ),
+        # An end at the log start of one of the two is no end, whatever was committed.
+        read(FORKED, committed=None, leader_sample={"log_start_offset": 40}),
+        read(FORKED, committed=None, sample={"log_start_offset": 40}),
         # A copy of a compacted log dates epochs by the records that the cleaner kept.
         read(FORKED, compacted=True),
         read(FORKED, compacted=None),

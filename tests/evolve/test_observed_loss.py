@@ -8,8 +8,9 @@ import pytest
 
 from tests.evolve.observations import SEEN, answer, fold, observation, silent
 from tidemark.core.events import Observation
-from tidemark.core.leader_epochs import Committed
-from tidemark.core.partition import LossCandidate
+from tidemark.core.leader_epochs import NO_EPOCH, Committed
+from tidemark.core.partition import LossCandidate, PartitionState
+from tidemark.evolve.loss_reads import apply_loss
 
 GONE = observation(
     leader=None, leader_epoch=5, in_sync_replicas=[], eligible_leader_replicas=[1], leaderless=True
@@ -126,3 +127,25 @@ def test_a_leader_without_a_lineage_cannot_refute() -> None:
     once = fold(SEEN, shorter(lineage=None))
     assert once.loss_candidate == LossCandidate(4, 5, 80, 90, 100, 1)
     assert fold(once, shorter(95, lineage=None)).loss_candidate == once.loss_candidate
+
+
+@pytest.mark.parametrize(
+    ("dated_by", "leader_epoch", "leader", "lost"),
+    [
+        # A log that ended too early lost what each earlier leader had committed.
+        (NO_EPOCH, None, 1, True),
+        (NO_EPOCH, None, 2, False),
+        (NO_EPOCH, 5, 1, False),
+        (2, None, 1, False),
+        # The epoch itself, and those before it.
+        (3, 5, 1, True),
+    ],
+)
+def test_a_loss_that_no_lineage_dated_is_of_the_epochs_of_other_leaders_too(
+    dated_by: int, leader_epoch: int | None, leader: int, lost: bool
+) -> None:
+    read = LossCandidate(dated_by, 5, 5, 9, 9, 0, confirmed=True)
+    after = PartitionState(leader=2, leader_epoch=leader_epoch)
+    after.committed = [Committed(3, 9, 1.0, 9, leader)]
+    apply_loss(after, PartitionState(leader=2, leader_epoch=leader_epoch, loss_candidate=read))
+    assert after.committed[0].lost_from == (5 if lost else None)
