@@ -9,7 +9,10 @@ from tidemark.core.events import Observation, Replica
 
 # Fields in which observations of a quiet partition differ, those that are as the others let expect,
 # and those sent seldom. Any other one counts, also a new one.
-_TIMES: Final = {"leader_before_at", "leader_after_at", "requested_ms", "answered_ms"}
+_TIMES: Final = {
+    *("observed_at", "metadata_from", "metadata_at", "leader_before_at", "leader_after_at"),
+    *("requested_ms", "answered_ms"),
+}
 _EXPECTED: Final = {
     *("leader_log_end_offset_before", "leader_log_end_offset_after", "lineage"),
     *("lineage_complete_from", "log_end_offset", "high_watermark", "last_stable_offset", "error"),
@@ -21,9 +24,13 @@ def _content(fields: tuple[str, ...]) -> attrgetter[Any]:
     return attrgetter(*sorted({*fields} - _TIMES - _EXPECTED - _SELDOM))
 
 
-_FIELDS: Final = Observation.__struct_fields__
-# The fields before are of the metadata, and times.
-_of_leader = _content(_FIELDS[_FIELDS.index("samples") + 1 :])
+# What `metadata` has of an observation, and the samples, which are compared apart.
+_APART: Final = {
+    *("topic", "partition", "topic_id", "leader", "leader_epoch", "leaderless", "replicas"),
+    *("in_sync_replicas", "eligible_leader_replicas", "last_known_eligible_leader_replicas"),
+    *("adding", "removing", "effective_min_in_sync_replicas", "samples"),
+}
+_of_leader = _content(tuple(name for name in Observation.__struct_fields__ if name not in _APART))
 _of_sample = _content(Replica.__struct_fields__)
 
 
