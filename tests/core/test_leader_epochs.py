@@ -67,29 +67,6 @@ def test_epochs_increase_and_their_ends_do_not_decrease(
     assert is_ordered(lineage) is ordered
 
 
-@pytest.mark.parametrize(
-    ("lineage", "epoch", "end"),
-    [
-        # Two epochs that end where the oldest one of the cache begins.
-        ([(2, 1), (3, 1), (5, 9)], 2, EpochEnd.AT_MOST),
-        ([(2, 1), (3, 1), (5, 9)], 3, EpochEnd.AT_MOST),
-        ([(2, 1), (3, 1), (5, 9)], 1, EpochEnd.KNOWN),
-        ([(2, 1), (3, 1), (5, 9)], 5, EpochEnd.KNOWN),
-        # The oldest entry alone: right below the next epoch, or not.
-        ([(2, 1), (3, 9)], 2, EpochEnd.UNSURE),
-        ([(2, 1), (4, 9)], 2, EpochEnd.KNOWN),
-        # A log that never lost its beginning.
-        ([(2, 0), (3, 9)], 2, EpochEnd.KNOWN),
-        ([(2, 9)], 2, EpochEnd.KNOWN),
-        ([], 2, EpochEnd.KNOWN),
-    ],
-)
-def test_whether_an_epoch_ends_where_its_lineage_says(
-    lineage: list[tuple[int, int]], epoch: int, end: EpochEnd
-) -> None:
-    assert certainty_of_end(lineage, epoch) is end
-
-
 def test_an_unknown_lineage_has_no_epochs_below_its_oldest() -> None:
     assert below_oldest([]) == 0
 
@@ -184,6 +161,8 @@ def test_lost_offsets_do_not_survive() -> None:
         ([(0, 20), (1, 40)], [(0, 30), (2, 50)], 20),
         ([(0, 20), (1, 40)], [(0, 0), (1, 0), (2, 50)], 0),
         ([(0, 20)], [], 0),
+        # An epoch of one record.
+        ([(0, 3), (1, 4), (2, 9)], [(0, 3), (1, 4), (3, 9)], 4),
     ],
 )
 def test_two_logs_are_equal_below_the_newest_record_that_both_have(
@@ -214,7 +193,13 @@ def test_the_first_epoch_of_a_partial_lineage_shows_no_equal_record() -> None:
         ([(0, 20), (1, 20), (2, 20)], 1, EpochEnd.AT_MOST),
         # The first record of the log is of epoch 2.
         ([(0, 0), (1, 0), (2, 40)], 1, EpochEnd.KNOWN),
+        ([(0, 0), (1, 40)], 0, EpochEnd.KNOWN),
         ([(0, 20)], 0, EpochEnd.KNOWN),
+        ([], 0, EpochEnd.KNOWN),
+        # The first record alone is of epoch 2, or is deleted.
+        ([(2, 1), (3, 9)], 2, EpochEnd.UNSURE),
+        ([(2, 1), (3, 1), (5, 9)], 3, EpochEnd.AT_MOST),
+        ([(2, 1), (3, 1), (5, 9)], 1, EpochEnd.KNOWN),
     ],
 )
 def test_an_end_may_only_be_where_the_cache_begins(

@@ -197,3 +197,12 @@ def test_without_epochs_a_loss_is_of_the_leadership_that_was_seen_before(
     after.sparse = SparseState(leadership=leadership)
     conditions = found(PartitionState(leader=2), after, replace(ALERT, evidence=evidence))
     assert [condition.epochs for condition in conditions] == ([] if epochs is None else [epochs])
+
+
+def test_an_election_before_which_no_leader_was_seen_has_an_incident_too() -> None:
+    loss = LossCandidate(-1, -1, 1, 9, 9, 0, confirmed=True, diverged=True)
+    after = PartitionState(leader=2, loss_candidate=loss)
+    after.sparse = SparseState(leadership=SampledLeadership(2, 95.0, 99.0, [2], [1, 2], [2], 9))
+    alert = replace(ALERT, evidence={"verdict": "suspected unclean"})
+    (condition,) = found(PartitionState(leader=2), after, alert)
+    assert condition.epochs == (None, 0)

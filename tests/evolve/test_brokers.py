@@ -88,6 +88,15 @@ def test_a_broker_event_replaces_what_it_reports_and_keeps_the_rest() -> None:
     assert cluster.nodes == {1: known}, "an older event is ignored"
 
 
+def test_the_log_directories_are_as_old_as_their_own_report() -> None:
+    cluster = ClusterState()
+    reported = BrokerState(broker=1, observed_at=9.0, log_directories=[LogDirectory(path="/a")])
+    apply_broker(cluster, reported)
+    apply_broker(cluster, BrokerState(broker=1, observed_at=12.0, offline_log_dirs=2))
+    node = cluster.nodes[1]
+    assert (node.offline_log_dirs, node.log_directories_at) == (2, 9.0)
+
+
 def test_a_reader_of_files_has_another_clock_than_the_collectors() -> None:
     """Neither hides what the other reports, whichever clock is ahead."""
     cluster = ClusterState(cluster_id="abc")

@@ -249,3 +249,39 @@ def test_a_pass_is_blind_when_it_saw_nothing(fields: dict[str, Any], blind: bool
     cluster = ClusterState(blind_passes=2)
     apply_pass(cluster, pass_at(1.0, **fields))
     assert cluster.blind_passes == (3 if blind else 0)
+
+
+def passed(cluster: ClusterState, name: str, event: Pass) -> None:
+    assert advance_clock(cluster, name, 1, event)
+    apply_pass(cluster, event)
+
+
+def test_blind_passes_are_counted_until_one_sees_the_group() -> None:
+    cluster, blind = ClusterState(), {"missed": "all"}
+    found = []
+    for at, fields in ((100.0, blind), (101.0, blind), (102.0, {}), (103.0, blind)):
+        passed(cluster, "a", pass_at(at, **fields))
+        found.append((cluster.collectors["a"].blind_passes, cluster.blind_passes))
+    assert found == [(1, 1), (2, 2), (0, 0), (1, 1)]
+
+
+def test_the_partitions_are_those_of_all_shares_that_are_watched() -> None:
+    cluster = ClusterState()
+    passed(cluster, "a", pass_at(100.0, shard="0/2", partitions=7, reassigning=3))
+    assert (cluster.partitions, cluster.reassigning) == (7, 3)
+    passed(cluster, "b", pass_at(100.0, shard="1/2", partitions=5, reassigning=4))
+    assert (cluster.partitions, cluster.reassigning) == (12, 4)
+    later = 100.0 + 2 * OWNER_SILENT_SECONDS + 2.0
+    passed(cluster, "b", pass_at(later, shard="1/2", partitions=5))
+    assert (cluster.partitions, cluster.reassigning) == (5, None), "the other one is silent"
+
+
+def test_a_collector_that_is_forgotten_measures_no_silence() -> None:
+    """Its clock is behind, so that its pass is the oldest of all."""
+    cluster, names = ClusterState(), [f"c{number}" for number in range(MAX_COLLECTORS)]
+    for at, name in enumerate(names):
+        passed(cluster, name, pass_at(100.0 + at))
+    assert advance_clock(cluster, "behind", 1, pass_at(50.0))
+    assert set(cluster.collectors) == set(names)
+    measured = {name for clock in cluster.collectors.values() for name in clock.silent_from}
+    assert measured == set(names[1:])

@@ -170,6 +170,29 @@ def test_without_epochs_a_log_end_below_what_was_committed_earlier_is_a_proof(
 
 
 @pytest.mark.parametrize(
+    ("lineage", "epoch_after"),
+    [
+        # Its newest record is of the same epoch, or of an earlier one.
+        ([(0, 3), (5, 9)], NO_EPOCH),
+        ([(0, 3), (4, 9)], NO_EPOCH),
+        ([(0, 3), (6, 9)], 6),
+    ],
+)
+def test_without_epochs_a_log_that_did_not_go_on_shows_only_its_end(
+    lineage: list[tuple[int, int]], epoch_after: int
+) -> None:
+    """The end of epoch 0 differs too, which proves more once the leader has written later ones."""
+    known = {"lineage": [(0, 5), (5, 12)], "lineage_complete_from": 0}
+    entry = replace(Committed(5, 12, 9.0, 15, 1), **known)
+    judged = state({"leader_epoch": None}, entry, leader_epoch=None, lineage=lineage)
+    judged.compacted = False
+    found = find_loss(judged)
+    assert found is not None
+    start = 9 if epoch_after == NO_EPOCH else 3
+    assert (found.epoch_before, found.epoch_after, found.start) == (5, epoch_after, start)
+
+
+@pytest.mark.parametrize(
     ("table", "expected"),
     [
         ([COMMITTED, Committed(1, 20, 2.0, 21, 1)], LossCandidate(1, 2, 5, 20, 21, 7)),

@@ -106,6 +106,7 @@ def test_an_election_is_open_until_the_new_leaders_lineage_is_read(
     [
         # It is certain, the lineage was read, no lineage is ever read, or the sample is too old.
         (before(committed=[WITH_LINEAGE], leaderless=True), unread()),
+        (led(leader=None, leaderless=True, committed=[WITH_LINEAGE]), unread()),
         (OPENED, taken_over(end=8)),
         (led(), unread()),
         (led(84.0, committed=[WITH_LINEAGE]), unread()),
