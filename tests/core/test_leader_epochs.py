@@ -117,6 +117,13 @@ def test_the_table_is_ordered_by_epoch_and_drops_the_oldest() -> None:
     assert [entry.epoch for entry in table] == [3, 4, 5, 6, 7, 8, 9, 10]
 
 
+def test_a_full_table_keeps_the_entry_without_an_epoch() -> None:
+    table: list[Committed] = []
+    for epoch in (NO_EPOCH, *range(1, MAX_COMMITTED + 1)):
+        record_committed(table, Committed(epoch, 9, 1.0, 0, 1))
+    assert [entry.epoch for entry in table] == [NO_EPOCH, *range(2, MAX_COMMITTED + 1)]
+
+
 TABLE = [
     Committed(2, 50, 1.0, 50, 1),
     Committed(4, 40, 2.0, 40, 1, lost_from=30),

@@ -59,3 +59,32 @@ def test_the_replica_that_differs_may_be_unknown_by_then() -> None:
     limits = context(now=40.0, divergence_ms=30_000)
     (condition,) = evaluate(differing(39.0), state, limits)
     assert evidence_of(condition)["lineage_of_follower"] is None
+
+
+def test_a_difference_of_an_earlier_topic_was_another_one() -> None:
+    limits = context(now=40.0, divergence_ms=30_000)
+    before = differing(40.0)
+    assert not list(evaluate(before, differing(40.0), limits))
+    before.topic_id = "b"
+    assert len(list(evaluate(before, differing(40.0), limits))) == 1
+
+
+@pytest.mark.parametrize(
+    ("earlier", "brokers", "fires"),
+    [
+        (None, [1, 2], True),
+        # It is known, or one of the two replicas is not.
+        ([1, 2], [1, 2], False),
+        (None, [1, 9], False),
+        # It is gone.
+        ([1, 2], None, False),
+    ],
+)
+def test_an_audit_is_reported_once(
+    earlier: list[int] | None, brokers: list[int] | None, fires: bool
+) -> None:
+    before, after = differing(39.0), differing(40.0)
+    for state, named in ((before, earlier), (after, brokers)):
+        finding = None if named is None else AuditFinding(20, 4, named, [3, 4], 39.5)
+        state.sparse = SparseState(audit=finding)
+    assert bool(list(evaluate(before, after, context(now=40.0)))) is fires

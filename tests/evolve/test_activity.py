@@ -60,6 +60,10 @@ def sampled(*samples: Any) -> PartitionState:
         (replace(AT_REST, effective_min_in_sync_replicas=2), activity.NONE),
         (replace(AT_REST, effective_min_in_sync_replicas=None), activity.NONE),
         (replace(AT_REST, replicas=[ONE, replace(TWO, error="refused")]), activity.UNANSWERED),
+        (
+            replace(AT_REST, replicas=[ONE, replace(TWO, error="refused", log_end_offset=99)]),
+            activity.UNANSWERED | activity.LAG,
+        ),
         (sampled(answer(1), answer(2, log_end_offset=99)), activity.LAG),
         (sampled(answer(1), answer(2, log_end_offset=101)), activity.LAG),
         (sampled(answer(1), answer(2, log_end_offset=None)), activity.LAG),

@@ -210,6 +210,12 @@ def test_the_loss_with_the_highest_end_is_found(
     assert find_loss(state(None, *table)) == expected
 
 
+def test_without_epochs_a_lineage_proves_more_than_the_log_end() -> None:
+    table = [Committed(NO_EPOCH, 12, 9.0, 15, 1), Committed(0, 10, 9.0, 10, 1)]
+    found = find_loss(state({"leader_epoch": None}, *table, leader_epoch=None))
+    assert found == LossCandidate(0, 2, 5, 10, 10, pass_number=7)
+
+
 WHOLE: dict[str, Any] = {"lineage": [(0, 12), (2, 12)]}
 
 

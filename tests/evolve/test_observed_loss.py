@@ -9,7 +9,8 @@ import pytest
 from tests.evolve.observations import SEEN, answer, fold, observation, silent
 from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import NO_EPOCH, Committed
-from tidemark.core.partition import LossCandidate, PartitionState
+from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
+from tidemark.core.sparse_state import LogReset, SampledLeadership, SparseState
 from tidemark.evolve.loss_reads import apply_loss
 
 GONE = observation(
@@ -147,5 +148,58 @@ def test_a_loss_that_no_lineage_dated_is_of_the_epochs_of_other_leaders_too(
     read = LossCandidate(dated_by, 5, 5, 9, 9, 0, confirmed=True)
     after = PartitionState(leader=2, leader_epoch=leader_epoch)
     after.committed = [Committed(3, 9, 1.0, 9, leader)]
-    apply_loss(after, PartitionState(leader=2, leader_epoch=leader_epoch, loss_candidate=read))
+    before = PartitionState(leader=2, leader_epoch=leader_epoch, loss_candidate=read)
+    apply_loss(after, before, is_legitimate=True)
     assert after.committed[0].lost_from == (5 if lost else None)
+
+
+def too_short(epoch: int | None, committed: Committed, **fields: Any) -> PartitionState:
+    """Broker 2 leads, and its log ends at 3."""
+    log = ReplicaState(2, 3, leader_epoch=epoch, leads=True, sampled_at=12.0)
+    state = PartitionState(leader=2, leader_epoch=epoch, observed_at=12.0, assigned=[2], **fields)
+    state.replicas, state.committed = [log], [committed]
+    return state
+
+
+@pytest.mark.parametrize(
+    ("resets", "began_at", "suspected"),
+    [
+        # The lineage of a leader of just now will decide, unless its log was reset.
+        ([], 11.0, False),
+        ([LogReset(2, 11.0)], 11.0, True),
+        ([], 1.0, True),
+        ([LogReset(2, 11.0)], 1.0, True),
+    ],
+)
+def test_a_lineage_that_is_to_come_decides_whether_the_topic_is_new(
+    resets: list[LogReset], began_at: float, suspected: bool
+) -> None:
+    before = PartitionState(committed=[Committed(0, 90, 1.0, 90, 1)])
+    after = too_short(None, before.committed[0])
+    leadership = SampledLeadership(2, began_at, 12.0, [2], [2], [2], 90)
+    after.sparse = SparseState(leadership=leadership, resets=resets)
+    apply_loss(after, before, is_legitimate=True)
+    assert (after.sparse.suspicion is not None) is suspected
+    assert after.loss_candidate is None
+
+
+@pytest.mark.parametrize(
+    ("leader", "epoch_before", "epoch_after", "confirmed"),
+    [
+        # Without epochs only the leader shows that both reads are of one leadership.
+        (2, None, None, True),
+        (1, None, None, False),
+        (1, None, 5, True),
+        (1, 4, None, True),
+    ],
+)
+def test_two_reads_without_epochs_are_of_one_leader(
+    leader: int, epoch_before: int | None, epoch_after: int | None, confirmed: bool
+) -> None:
+    read = LossCandidate(NO_EPOCH, NO_EPOCH, 3, 9, 9, 6)
+    before = PartitionState(leader=leader, leader_epoch=epoch_before, loss_candidate=read)
+    committed = Committed(NO_EPOCH, 9, 1.0, 9, 1)
+    after = too_short(epoch_after, committed, topic_id="a", pass_number=7)
+    apply_loss(after, before, is_legitimate=True)
+    assert after.loss_candidate is not None
+    assert after.loss_candidate.confirmed is confirmed

@@ -15,7 +15,7 @@ from tests.evolve.elections import (
     unread,
     verdict,
 )
-from tidemark.core.leader_epochs import Committed
+from tidemark.core.leader_epochs import NO_EPOCH, Committed
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import OpenElection, SampledLeadership, SparseState
 from tidemark.evolve.elections import (
@@ -140,6 +140,33 @@ def test_an_open_election_keeps_the_sets_before_it() -> None:
 
 
 EPOCHLESS = SampledLeadership(1, 50.0, 60.0, [1], [1, 2], [1], committed=50)
+
+
+@pytest.mark.parametrize(("leader", "suspected"), [(2, False), (3, True)])
+def test_an_open_election_without_epochs_is_over_with_its_leader(
+    leader: int, suspected: bool
+) -> None:
+    opened = OpenElection(2, NO_EPOCH, 1, NO_EPOCH, [1], None, None, 10.0, 11.0)
+    old = PartitionState(leader=2, observed_at=11.0, sparse=SparseState(open_election=opened))
+    new = replace(old, leader=leader, observed_at=12.0)
+    note_election(new, old)
+    assert new.open_election == replace(opened, suspected=suspected)
+    assert new.unclean_epoch is None
+
+
+@pytest.mark.parametrize(("epoch", "expected"), [(None, ElectionVerdict.SUSPECTED), (5, None)])
+def test_a_first_leader_epoch_shows_no_election(
+    epoch: int | None, expected: ElectionVerdict | None
+) -> None:
+    """Brokers were upgraded: an election before the epoch is judged by none."""
+    samples = [replace(EPOCHLESS, leader=leader, answering=[leader]) for leader in (1, 2)]
+    known: dict[str, Any] = {"assigned": [1, 2], "observed_at": 70.0}
+    old = PartitionState(leader=1, sparse=SparseState(leadership=samples[0]), **known)
+    new = PartitionState(leader=2, leader_epoch=epoch, in_sync_replicas=[2], **known)
+    new.sparse = SparseState(leadership=samples[1])
+    assert verdict(old, new) is expected
+
+
 CAUGHT_UP = ReplicaState(2, log_end_offset=9, leader_epoch=4, sampled_at=100.0)
 
 

@@ -10,9 +10,7 @@ from tidemark.evolve.recreation import may_be_new_log, may_be_recreated
 from tidemark.evolve.sampled_leadership import awaits_lineage
 
 
-def apply_loss(
-    after: PartitionState, before: PartitionState, *, is_legitimate: bool = True
-) -> None:
+def apply_loss(after: PartitionState, before: PartitionState, *, is_legitimate: bool) -> None:
     """Two reads of different passes prove a loss; then the table notes where it begins.
 
     `is_legitimate`: whether the leader is known to be no deposed one; leader epochs show that.

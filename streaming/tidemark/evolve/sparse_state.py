@@ -186,7 +186,7 @@ def _suspicion(
         return None
     outside = _committed_outside(after, before)
     if outside is not None:
-        return Suspicion(*outside, after.leader or 0, now, outside=True)
+        return Suspicion(*outside, now, outside=True)
     if read is None or read.confirmed or read.epoch_after != NO_EPOCH or after.leader is None:
         return known if known is not None and now - known.at < SUSPICION_SECONDS else None
     start = read.start
@@ -195,12 +195,15 @@ def _suspicion(
     return Suspicion(start, read.end, after.leader, now if known is None else known.at)
 
 
-def _committed_outside(after: PartitionState, before: PartitionState) -> tuple[int, int] | None:
-    """What was committed while the leader was outside of the in-sync set, at its election."""
+def _committed_outside(
+    after: PartitionState, before: PartitionState
+) -> tuple[int, int, int] | None:
+    """(start, end, leader): committed while it was outside of the in-sync set, at its election."""
     election = judge_election(before, after)
     if election is None or election.epoch_after is not None or is_open(before, after, election):
         return None
-    return missing_of(before, election.leader)
+    missing = missing_of(before, election.leader)
+    return None if missing is None else (*missing, election.leader)
 
 
 def _behind_committed(after: PartitionState, before: PartitionState) -> list[BehindCommitted]:
