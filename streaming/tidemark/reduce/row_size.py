@@ -5,10 +5,11 @@ A record of Kafka's has a largest size, and the sink ends the query at a larger 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core.errors import WireError
-from tidemark.core.records import Alert, OpenAlert, View, decode_record, encode_record
+from tidemark.core.records import Alert, OpenAlert, Record, View, decode_record, encode_record
 from tidemark.reduce.rows import RawRecord, Row, dead_letter_row
 
 # Of key and value, not compressed. Kafka's default of max.message.bytes is 1,048,588.
@@ -31,24 +32,29 @@ def fitting(row: Row, record: RawRecord) -> Row:
     except WireError as unreadable:
         return dead_letter_row(record, unreadable, row.value)
     cut = row
-    if isinstance(content, Alert):
-        _cut_evidence(content)
+    for _ in _cuts(content):
         cut = row._replace(value=encode_record(content))
-    elif isinstance(content, View):
-        if content.jmx_of_nodes:
-            content.jmx_of_nodes, content.cut = {}, ["jmx_of_nodes"]
-        cut = row._replace(value=encode_record(content))
-        if _size(cut) > MAX_ROW_BYTES:
-            for alert in content.alerts:
-                _cut_evidence(alert)
-            content.cut.append("alerts.evidence")
-            cut = row._replace(value=encode_record(content))
-    if _size(cut) <= MAX_ROW_BYTES:
-        return cut
+        if _size(cut) <= MAX_ROW_BYTES:
+            return cut
     key = row.key.decode(errors="replace")
     reason = f"a row of {row.destination} with the key {key} has {_size(row)} bytes, and cut by the"
     error = WireError(f"{reason} rules {_size(cut)}: the bound is {MAX_ROW_BYTES}")
     return dead_letter_row(record, error, row.value)
+
+
+def _cuts(content: Record) -> Iterator[None]:
+    """Cuts more of the content at each step."""
+    if isinstance(content, Alert):
+        _cut_evidence(content)
+        yield
+    elif isinstance(content, View):
+        if content.jmx_of_nodes:
+            content.jmx_of_nodes, content.cut = {}, ["jmx_of_nodes"]
+            yield
+        for alert in content.alerts:
+            _cut_evidence(alert)
+        content.cut.append("alerts.evidence")
+        yield
 
 
 def _size(row: Row) -> int:
