@@ -6,7 +6,6 @@ Exit status: 0 success, 1 runtime error, 2 wrong usage or configuration, 3 findi
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import os
 import sys
 from difflib import get_close_matches
@@ -117,7 +116,10 @@ class LazyGroup(click.Group):
 
 def _lab_command(verb: str) -> object:
     """A verb of the laboratory. Raises ConfigError where it is not installed."""
-    for entry in importlib.metadata.entry_points(group="tidemark.verbs", name=verb):
+    # Slow to import, and the other verbs start without it.
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="tidemark.verbs", name=verb):
         return entry.load()
     raise ConfigError(
         f"`tidemark {verb}` is part of the laboratory, which is not installed. Install its wheel "
