@@ -10,6 +10,7 @@ from msgspec import Struct
 from tidemark.assess.health import worst_state
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.records import Alert, JmxView, View
+from tidemark_exporters.export.aggregates import PartitionAggregate
 from tidemark_exporters.pages.alerts import count_by_severity, select_alerts
 from tidemark_exporters.pages.checkpoints import (
     CheckpointResource,
@@ -146,15 +147,8 @@ def build_cluster(snapshot: TableSnapshot, name: str) -> ClusterResource:
         quorum_leader=None if view is None else view.quorum_leader,
         quorum_epoch=None if view is None else view.quorum_epoch,
         topics=sum(cluster == name for cluster, _ in snapshot.topics),
-        partitions=aggregate.partitions,
         replicas=sum(snapshot.broker_aggregate(name, broker).replicas for broker in brokers),
-        leaderless=aggregate.counts["leaderless"],
-        under_min_isr=aggregate.counts["under_min"],
-        at_min_isr=aggregate.counts["at_min"],
-        under_replicated=aggregate.counts["under_replicated"],
-        blind=aggregate.counts["blind"],
-        lag_records_max=aggregate.lag_records,
-        lag_ms_max=aggregate.lag_ms,
+        **_counts(aggregate),
         reassigning=aggregate.counts["reassigning"],
         reassignment_records=copying.records if copying else None,
         reassignment_bytes=copying.size_bytes if copying else None,
@@ -173,18 +167,26 @@ def build_topic(snapshot: TableSnapshot, cluster: str, topic: str) -> TopicResou
         topic=topic,
         state=worst_state(each.state for each in partitions).name,
         partitions_by_state=dict(Counter(each.state.name for each in partitions)),
-        partitions=aggregate.partitions,
         replicas=sum(len(each.row.status.hosts) for each in partitions),
-        leaderless=aggregate.counts["leaderless"],
-        under_min_isr=aggregate.counts["under_min"],
-        at_min_isr=aggregate.counts["at_min"],
-        under_replicated=aggregate.counts["under_replicated"],
-        blind=aggregate.counts["blind"],
-        lag_records_max=aggregate.lag_records,
-        lag_ms_max=aggregate.lag_ms,
+        **_counts(aggregate),
         uncommitted_records=aggregate.uncommitted,
         alerts=sum(len(each.alerts) for each in partitions),
     )
+
+
+def _counts(aggregate: PartitionAggregate) -> dict[str, Any]:
+    """What clusters and topics have in common."""
+    counts = aggregate.counts
+    return {
+        "partitions": aggregate.partitions,
+        "leaderless": counts["leaderless"],
+        "under_min_isr": counts["under_min"],
+        "at_min_isr": counts["at_min"],
+        "under_replicated": counts["under_replicated"],
+        "blind": counts["blind"],
+        "lag_records_max": aggregate.lag_records,
+        "lag_ms_max": aggregate.lag_ms,
+    }
 
 
 def build_partition(partition: ListedPartition) -> PartitionResource:
