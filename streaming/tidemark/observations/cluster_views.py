@@ -11,7 +11,7 @@ from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 
 
-class PassFold(Fold):
+class NotedFold(Fold):
     """Folds as the stream does, and notes the newest pass of each collector, by cluster."""
 
     def __init__(self, detection: Detection) -> None:
@@ -33,9 +33,9 @@ class PassFold(Fold):
 class ClusterViews:
     """What `fold` knows of one or several clusters. Its memory grows with the partitions only."""
 
-    def __init__(self, detection: Detection, fold: PassFold | None = None) -> None:
+    def __init__(self, detection: Detection, fold: NotedFold | None = None) -> None:
         self.lag_threshold = detection.lag_threshold()
-        self.fold = fold or PassFold(detection)
+        self.fold = fold or NotedFold(detection)
 
     def add(self, batch: Batch) -> None:
         """Takes batches in order."""

@@ -12,7 +12,7 @@ from tidemark.core.events import Pass
 from tidemark.core.partition import Shrink
 from tidemark.core.records import OpenAlert, View
 from tidemark.detect.thresholds import Detection
-from tidemark.observations.cluster_views import ClusterViews, PassFold
+from tidemark.observations.cluster_views import ClusterViews, NotedFold
 from tidemark.reduce.rows import RawRecord, Row
 from tidemark.verbs.top.broker_rows import broker_rows, larger
 from tidemark.verbs.top.elections import ElectionLog
@@ -23,7 +23,7 @@ from tidemark.verbs.top.snapshot import LatePass, PartitionRow, Snapshot
 LATE_PERIODS: Final = 1.2
 
 
-class _PassLog(PassFold):
+class _PassLog(NotedFold):
     """Counts the passes, and those that are late, by cluster."""
 
     def __init__(self, detection: Detection) -> None:
