@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tidemark.assess.losses import LOSS
 from tidemark.core.records import Alert
 from tidemark.detect import DETECTORS
 from tidemark.detect.thresholds import Thresholds
@@ -11,7 +12,7 @@ from tidemark_lab.brokers.load_producer import AcknowledgedRecord
 from tidemark_lab.brokers.replica_logs import Stored
 from tidemark_lab.demo.alert_result import AlertResult, failures, latency_remarks
 from tidemark_lab.demo.expected_alerts import EXPECTED, HEALTHY, PAUSED, ROLLING, SCENES, UNCLEAN
-from tidemark_lab.demo.report import LOSS, Report
+from tidemark_lab.demo.report import Report
 from tidemark_lab.judge.expected import (
     UPDATE_SECONDS,
     Expected,

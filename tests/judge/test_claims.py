@@ -6,12 +6,12 @@ import pytest
 
 from tests.judge.examples import PLACE, acknowledged, log, loss
 from tests.judge.examples import sampled as read
+from tidemark.assess.losses import LOSS
 from tidemark.core.records import Alert
 from tidemark_lab.faults.fault import FaultRecord
 from tidemark_lab.judge.claims import (
     DELETED,
     DEPOSED,
-    LOSS,
     NEVER_SAMPLED,
     NO_EPOCHS,
     NO_TOPIC_IDS,

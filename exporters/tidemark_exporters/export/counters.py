@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, Final, get_args
 
+from tidemark.assess.losses import LOSS
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert, Severity
 from tidemark.core.shrink_causes import ShrinkCause
@@ -95,7 +96,7 @@ class EventCounters:
                 self._count_incident(TRUNCATIONS, _truncation_kind(alert.evidence), alert)
             if name == "KafkaUncleanElection":
                 self._count_incident(UNCLEAN, _election_kind(alert), alert)
-        if name == "KafkaCommittedDataLoss":
+        if name == LOSS:
             incident = alert.labels.get("incident", alert.fingerprint)
             for kind in KINDS[LOST]:
                 lost = sum(end - start for start, end in ranges(alert.evidence.get(kind)))

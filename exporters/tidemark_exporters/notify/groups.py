@@ -21,10 +21,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from tidemark.assess.losses import LOSS
 from tidemark.core.records import Alert
 from tidemark_exporters.evidence import ranges
 
-LOSS: Final = "KafkaCommittedDataLoss"
 OFFLINE: Final = "KafkaOffline"
 # Alerts that are posted at once, the worst first.
 URGENT: Final = (LOSS, OFFLINE)

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from tidemark.assess.health import SEVERITIES, alert_level, severity_rank
+from tidemark.assess.losses import LOSS
 from tidemark.core.errors import WireError
 from tidemark.core.records import Alert, OpenAlert, decode_record
 from tidemark.kafka.topic_reader import TopicReader
@@ -22,7 +23,6 @@ from tidemark_exporters.failures import Failures
 # Past alerts kept, newest first. Losses have their own bound: other alerts cannot displace them.
 MAX_PAST: Final = 10_000
 MAX_PAST_LOSSES: Final = 1_000
-LOSS: Final = "KafkaCommittedDataLoss"
 # Records are compressed against the first one with the same alert name, or so much of it. Names
 # beyond the bound share one.
 MAX_SAMPLES: Final = 64

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from tidemark.assess.losses import LOSS
 from tidemark.core.identity import alert_name
 from tidemark_lab.demo.expected_alerts import PAUSED
 from tidemark_lab.judge.loss_comparison import LossComparison
 from tidemark_lab.judge.truth import Range
-
-_LOSS: Final = alert_name("COMMITTED_DATA_LOSS")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +67,7 @@ class AlertResult:
             "received_at": self.received_at,
             "allowed_seconds": self.allowed_seconds,
             "resolved": self.resolved,
-            **(loss if self.alert == _LOSS else {}),
+            **(loss if self.alert == LOSS else {}),
         }
 
 
@@ -88,7 +87,7 @@ def _failure(result: AlertResult) -> str | None:
         return f"{alert} was not resolved"
     if not result.expected and result.received:
         return f"{alert} came and was not expected ({result.topic or 'no topic'})"
-    if alert != _LOSS or (compared is not None and compared.is_sound):
+    if alert != LOSS or (compared is not None and compared.is_sound):
         return None
     if compared is None:
         return "the proven range was not compared"

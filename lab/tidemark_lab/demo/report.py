@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from tidemark.core.identity import alert_name
+from tidemark.assess.losses import LOSS
 from tidemark.detect.thresholds import Thresholds
 from tidemark_lab.demo.alert_result import AlertResult
 from tidemark_lab.demo.expected_alerts import EXPECTED, HEALTHY, SCENES
@@ -16,7 +16,6 @@ from tidemark_lab.judge.expected import Expected, FirstSeen, Mark, ReceivedAlert
 from tidemark_lab.judge.loss_comparison import LossComparison
 from tidemark_lab.judge.truth import Range
 
-LOSS: Final = alert_name("COMMITTED_DATA_LOSS")
 # The severity that pages.
 PAGE: Final = "critical"
 # A pass dates an alert; its samples may be slightly older than our time of the fault.

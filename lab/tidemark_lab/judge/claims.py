@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from tidemark.assess.losses import LOSS
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert
 from tidemark_lab.brokers.cluster import Place
 from tidemark_lab.judge.samples import Samples
 from tidemark_lab.judge.truth import Held, LostRecord, Truth, name_of
 
-LOSS: Final = alert_name("COMMITTED_DATA_LOSS")
 _RISK: Final = alert_name("LOSS_RISK")
 NEVER_SAMPLED: Final = "never sampled"
 TOO_FEW_READS: Final = "overwritten before two reads"
