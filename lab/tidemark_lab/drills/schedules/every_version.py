@@ -40,7 +40,6 @@ _PAUSE, _RESTART, _KILL = "pause a follower", "restart broker 3", "kill broker 2
 _FOLLOWER, _LEADER = "kill the follower", "kill the last leader"
 # A few passes of the collector.
 _SECONDS: Final = 3.5
-_TURNS: Final = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 
 
 def _pause(stage: Stage) -> Fault:
