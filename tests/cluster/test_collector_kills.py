@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.stream.load import until
 from tests.stream.supervised import KILLS, SEED, Supervised, kill_one, supervised
 from tests.stream.synthetic import reduce_all
 from tidemark.core.codec import decode_batch
@@ -32,6 +31,7 @@ from tidemark.settings import Connection, Settings, Topics
 from tidemark_lab.brokers.broker_socket import fetch_metadata
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.load_producer import LoadProducer
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
@@ -163,7 +163,7 @@ def kill_collector(
             return sum(reader.end.values())
         return 0
 
-    until(lambda: count() >= seen + 2 * GROUPS, "passes", 120)
+    wait_until(lambda: count() >= seen + 2 * GROUPS, 120, "passes")
     wait = moments.uniform(0.0, 1.5)
     time.sleep(wait)
     before = max(seen, count())
@@ -191,7 +191,7 @@ def test_kills_of_the_collector_leave_no_gap_in_what_it_sends(tmp_path: Path) ->
                     seen = kill_collector(settings, running, moments, seen)
                     if number % 2:
                         cluster.start_broker(BROKER)
-                until(lambda: cluster.is_whole([TOPIC]), "whole cluster", 120)
+                wait_until(lambda: cluster.is_whole([TOPIC]), 120, "whole cluster")
             expected = truth(cluster, settings)
 
             def agrees() -> bool:
@@ -201,7 +201,7 @@ def test_kills_of_the_collector_leave_no_gap_in_what_it_sends(tmp_path: Path) ->
                     return False
                 return True
 
-            until(agrees, "observation of the end", 60)
+            wait_until(agrees, 60, "observation of the end")
         records = read_events(settings)
         check_truth(records, expected)
         epochs = check_passes(records, running.starts)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 from tests.stream.test_stream import GARBAGE, LOAD
 from tests.stream.topics import Publisher
 from tidemark.settings import Settings
-from tidemark_lab.brokers.wait import wait_until
 
 
 class Load:
@@ -32,7 +30,3 @@ class Load:
         self._thread.join()
         for group in range(LOAD.groups):
             self.publisher.send(group, GARBAGE)
-
-
-def until(condition: Callable[[], bool], what: str, seconds: float) -> None:
-    wait_until(condition, seconds, what)

@@ -15,10 +15,10 @@ from msgspec import structs
 
 from tests.delivery.services import free_port
 from tests.processes import descendants
-from tests.stream.load import until
 from tidemark.jvm.java import find_java
 from tidemark.settings import Settings
 from tidemark.stream.daemon import __name__ as daemon_module
+from tidemark_lab.brokers.wait import wait_until
 
 SPARK = Path(pyspark.__file__).parent
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
@@ -31,14 +31,14 @@ class Standalone:
         self._folder, port = folder, free_port()
         self.url = f"spark://127.0.0.1:{port}"
         self.master = self._start(MASTER, "master", "--port", str(port))
-        until(lambda: "I have been elected leader" in self.log("master"), "master", 240)
+        wait_until(lambda: "I have been elected leader" in self.log("master"), 240, "master")
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def add_worker(self) -> None:
         name = f"worker-{len(self.workers)}"
         options = ["--cores", "2", "--memory", "1g", "--work-dir", str(self._folder / name)]
         self.workers.append(self._start(WORKER, name, *options, self.url))
-        until(lambda: "Successfully registered" in self.log(name), name, 240)
+        wait_until(lambda: "Successfully registered" in self.log(name), 240, name)
 
     def log(self, name: str) -> str:
         return (self._folder / f"{name}.txt").read_text()

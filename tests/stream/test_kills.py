@@ -18,7 +18,7 @@ import pytest
 from msgspec import structs
 
 from tests.stream.conftest import StreamProcess, write_config
-from tests.stream.load import Load, until
+from tests.stream.load import Load
 from tests.stream.standalone import Standalone, on, standalone
 from tests.stream.supervised import (
     KILLS,
@@ -38,6 +38,7 @@ from tidemark.kafka.topics import ensure_topics
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Export, Notify, Receiver, Settings
 from tidemark_lab.brokers.receiver import WebhookReceiver, parse_alerts
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 
@@ -170,14 +171,14 @@ def test_kills_at_random_moments_lose_and_double_nothing(
         )
         for kind in moments.sample(kinds * KILLS, len(kinds) * KILLS):
             before = batches(tmp_path)
-            until(lambda b=before: batches(tmp_path) > b, "batch", 400)  # type: ignore[misc]
-            until(exporters.has_posted, "post", 120)
+            wait_until(lambda b=before: batches(tmp_path) > b, 400, "batch")  # type: ignore[misc]
+            wait_until(exporters.has_posted, 120, "post")
             wait = moments.uniform(0.0, 2.0)
             time.sleep(wait)
             killed = kill_one(VICTIMS[kind](stream, exporter, spark), moments)
             print(f"killed {kind} {killed} {wait:.2f} s after batch {before + 1}", flush=True)
         load.end()
-        until(lambda: len(letters(settings)) == LOAD.groups, "end of the load", 600)
+        wait_until(lambda: len(letters(settings)) == LOAD.groups, 600, "end of the load")
         sent = load.publisher.close()
         check_against_oracle(settings, sent)
         expected = alerts_of(sent)
@@ -185,7 +186,7 @@ def test_kills_at_random_moments_lose_and_double_nothing(
         def arrived() -> bool:
             return expected.keys() <= {t for run in exporters.posts() for post in run for t in post}
 
-        until(arrived, "posts of all alerts", 120)
+        wait_until(arrived, 120, "posts of all alerts")
     repeated = check_posts(exporters.posts(), expected)
     print(f"{stream.starts} starts of the stream, {exporter.starts} of the exporter; ", end="")
     print(f"{len(expected)} transitions, 0 lost, 0 doubled, {repeated} posts in flight repeated")

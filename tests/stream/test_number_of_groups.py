@@ -11,7 +11,7 @@ from msgspec import structs
 
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import CLUSTER, SyntheticPasses
-from tests.stream.topics import Publisher, read_all
+from tests.stream.topics import publish_passes, read_all
 from tidemark.core.errors import ConfigError
 from tidemark.core.identity import partition_key
 from tidemark.core.records import Alert, View, decode_record
@@ -34,11 +34,7 @@ LOAD = SyntheticPasses(partitions=40, groups=BEFORE, offline_every=5)
 
 def send(settings: Settings, passes: range) -> None:
     """Passes as a collector with these settings publishes them."""
-    publisher = Publisher(settings)
-    for number in passes:
-        for group, value in LOAD._replace(groups=settings.topics.partitions).records(number):
-            publisher.send(group, value)
-    publisher.close()
+    publish_passes(settings, LOAD._replace(groups=settings.topics.partitions), passes)
 
 
 def partitions_of(settings: Settings) -> int | None:

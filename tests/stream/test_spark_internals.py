@@ -13,7 +13,7 @@ import pytest
 
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
-from tests.stream.topics import Publisher
+from tests.stream.topics import publish_passes
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark.stream import spark_internals
@@ -75,10 +75,7 @@ def test_the_stream_runs_and_ends_without_any_of_it(
     settings: Settings, stream: Callable[..., StreamProcess]
 ) -> None:
     ensure_topics(settings.kafka, settings.topics)
-    publisher = Publisher(settings)
-    for partition, value in SyntheticPasses(partitions=8, groups=4).records(0):
-        publisher.send(partition, value)
-    publisher.close()
+    publish_passes(settings, SyntheticPasses(partitions=8, groups=4), [0])
     running = stream(settings, command=[sys.executable, "-c", WITHOUT])
     running.wait_for(lambda: bool(running.lines("batch")), "a batch", 240)
     assert running.lines(

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
-from tests.stream.topics import Publisher, read_all
+from tests.stream.topics import publish_passes, read_all
 from tidemark.core.errors import TidemarkError
 from tidemark.core.records import DeadLetter, decode_record
 from tidemark.kafka.client import make_producer
@@ -135,18 +135,12 @@ def test_a_record_that_ends_the_stream_ends_it_once(
 ) -> None:
     ensure_topics(settings.kafka, settings.topics)
 
-    def send_pass(number: int) -> None:
-        publisher = Publisher(settings)
-        for group, value in LOAD.records(number):
-            publisher.send(group, value)
-        publisher.close()
-
     first = stream(settings)
-    send_pass(0)
+    publish_passes(settings, LOAD, [0])
     first.wait_for(lambda: bool(first.lines("batch")), "batch")
     send_one(settings)
     assert first.process.wait(120) == 1
-    send_pass(1)
+    publish_passes(settings, LOAD, [1])
     again = stream(settings)
     again.wait_for(lambda: bool(again.lines("batch")), "batch")
     (removed,) = again.lines(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from kafka import TopicPartition
 
+from tests.stream.synthetic import SyntheticPasses
 from tidemark.kafka.client import make_consumer, make_producer
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Settings
@@ -32,6 +34,17 @@ class Publisher:
         return [
             RawRecord(at.partition, at.offset, at.timestamp / 1000, value) for at, value in stored
         ]
+
+
+def publish_passes(
+    settings: Settings, load: SyntheticPasses, passes: Iterable[int]
+) -> list[RawRecord]:
+    """The passes of these numbers, as a collector publishes them; every record with its offset."""
+    publisher = Publisher(settings)
+    for number in passes:
+        for partition, value in load.records(number):
+            publisher.send(partition, value)
+    return publisher.close()
 
 
 def read_all(settings: Settings, topic: str, partitions: int) -> list[Any]:
