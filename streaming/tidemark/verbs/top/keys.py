@@ -4,42 +4,35 @@ from __future__ import annotations
 
 from typing import Final
 
-UP: Final = "up"
-DOWN: Final = "down"
-LEFT: Final = "left"
-RIGHT: Final = "right"
-PAGE_UP: Final = "page up"
-PAGE_DOWN: Final = "page down"
-HOME: Final = "home"
-END: Final = "end"
-ENTER: Final = "enter"
-ESCAPE: Final = "escape"
-BACKSPACE: Final = "backspace"
-TAB: Final = "tab"
-
 _SEQUENCES: Final = {
-    "[A": UP,
-    "OA": UP,
-    "[B": DOWN,
-    "OB": DOWN,
-    "[C": RIGHT,
-    "OC": RIGHT,
-    "[D": LEFT,
-    "OD": LEFT,
-    "[5~": PAGE_UP,
-    "[6~": PAGE_DOWN,
-    "[H": HOME,
-    "OH": HOME,
-    "[1~": HOME,
-    "[F": END,
-    "OF": END,
-    "[4~": END,
+    "[A": "up",
+    "OA": "up",
+    "[B": "down",
+    "OB": "down",
+    "[C": "right",
+    "OC": "right",
+    "[D": "left",
+    "OD": "left",
+    "[5~": "page up",
+    "[6~": "page down",
+    "[H": "home",
+    "OH": "home",
+    "[1~": "home",
+    "[F": "end",
+    "OF": "end",
+    "[4~": "end",
 }
-_CONTROLS: Final = {"\r": ENTER, "\n": ENTER, "\x7f": BACKSPACE, "\b": BACKSPACE, "\t": TAB}
+_CONTROLS: Final = {
+    "\r": "enter",
+    "\n": "enter",
+    "\x7f": "backspace",
+    "\b": "backspace",
+    "\t": "tab",
+}
 
 
 def decode_keys(data: bytes) -> list[str]:
-    """The keys in one read: a printable character, or one of the names above.
+    """The keys in one read: each a printable character, or a name such as `page up`.
 
     An unknown sequence is no key, and neither is a byte that is no UTF-8.
     """
@@ -50,7 +43,7 @@ def decode_keys(data: bytes) -> list[str]:
             length = _sequence_length(text, at + 1)
             sequence = text[at + 1 : at + 1 + length]
             if not sequence:
-                keys.append(ESCAPE)
+                keys.append("escape")
             elif sequence in _SEQUENCES:
                 keys.append(_SEQUENCES[sequence])
             at += 1 + length
