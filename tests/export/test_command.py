@@ -24,6 +24,7 @@ def logs_as_before() -> Iterator[None]:
     [
         (("--no-notify", "--only-notify"), "", "leave nothing to do"),
         (("--only-notify",), "", "notify.receivers"),
+        (("--dry-run-notify",), "", "--dry-run-notify: the configuration has no receivers"),
         ((), "export: {listn: 1}", "listn"),
         (
             (),

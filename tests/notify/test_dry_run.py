@@ -11,7 +11,6 @@ import pytest
 from tests.dashboards.stage import Stage
 from tests.export.make import alert, open_alert, view
 from tests.notify.rig import MemoryStore
-from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert, View, encode_record
 from tidemark.settings import Alertmanager, Notify, Receiver, Settings
 from tidemark.settings.maintenance import Maintenance
@@ -130,8 +129,3 @@ def test_it_shows_muted_alerts(play: Play) -> None:
     assert lines[0] == "maintenance window rack is open until 2100-01-01 00:00:00.000"
     assert lines[3].endswith("pager, main (held back by rack)")
     assert payloads(lines) == []
-
-
-def test_without_receivers_there_is_nothing_to_show(play: Play) -> None:
-    with pytest.raises(ConfigError, match="has no receivers"):
-        play(Settings(), [], [])
