@@ -163,7 +163,6 @@ def test_new_alerts_are_counted_once(make: Callable[..., Exporter]) -> None:
 def test_records_of_unread_topics_are_counted_across_an_outage(
     make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "ENDS_SECONDS", 0.0)
     exporter = make({}, {"tidemark.replica-state": 3})
     seen: list[dict[int, int] | None] = [{0: 4}, None, None, {0: 6}]
 
@@ -173,7 +172,7 @@ def test_records_of_unread_topics_are_counted_across_an_outage(
         return seen.pop(0)
 
     monkeypatch.setattr(exporter._counts.readers["tidemark.replica-state"], "end_now", end_now)
-    exporter._watch_ends()
+    exporter._counts.watch(exporter._stopped, 0.0)
     assert values(exporter)["tidemark_event_records_total"] == 3
     assert values(exporter)["tidemark_dead_letters_total"] == 0
 

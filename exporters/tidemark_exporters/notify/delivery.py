@@ -60,12 +60,11 @@ class Delivery:
         self._settings = settings
         self._make_store = make_store
         self._clock = clock
-        self._stale_seconds = settings.export.stale_seconds
         self._lock = threading.Lock()
         self._open_alerts = OpenAlerts()
         self._stalled = StalledStreams(
             [cluster.name for cluster in settings.clusters],
-            self._stale_seconds,
+            settings.export.stale_seconds,
             settings.detect.runbook_url,
             clock(),
         )
@@ -136,11 +135,11 @@ class Delivery:
         `newest` is the time of the newest pass by cluster. `open_now` returns the alerts of all
         views.
         """
-        now = self._clock()
+        now, stale_seconds = self._clock(), self._settings.export.stale_seconds
         with self._lock:
             stalled = self._stalled.alerts(newest, now)
             own = [
-                *self._open_alerts.ended_without_record(newest, now, self._stale_seconds),
+                *self._open_alerts.ended_without_record(newest, now, stale_seconds),
                 *stalled,
             ]
             adopted = [
