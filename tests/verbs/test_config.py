@@ -26,7 +26,7 @@ def test_version_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
             raise PackageNotFoundError
         return "3.0"
 
-    monkeypatch.setattr(version, "version_of", without)
+    monkeypatch.setattr("importlib.metadata.version", without)
     assert "pyspark not installed" in tidemark("version").out
 
 

@@ -122,7 +122,7 @@ def run(settings: Settings, once: bool = False) -> None:
                 health.started()
                 query = start_query(spark, settings, once)
                 outage = watch(query, stop.requested, options.checkpoint, restart=not once)
-                if health.has_moved():
+                if health.has_moved:
                     runs.succeeded()
                 health.ended()
                 if outage is None:

@@ -6,16 +6,15 @@ triggers and the function's body may change between restarts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession, functions
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.settings import Settings
 from tidemark.stream.fold import ROW_SCHEMA, STATE_SCHEMA, make_fold
 from tidemark.stream.kafka_options import sink_options, source_options
 from tidemark.stream.session import tasks_at_once
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 QUERY: Final = "tidemark"
 # Names of the two observations in a progress report.
@@ -41,8 +40,6 @@ def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
     their partitions as blind, and the stream continues with the oldest event left. With `true` it
     stays down until an operator deletes the checkpoint.
     """
-    from pyspark.sql import functions
-
     source = (
         spark.readStream.format("kafka")
         .options(**source_options(settings.kafka, settings.stream))
@@ -64,8 +61,6 @@ def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
 
 def fold_events(events: DataFrame, settings: Settings) -> DataFrame:
     """Rows (topic, key, value) of the sink: each Kafka partition is a group with one state."""
-    from pyspark.sql import functions
-
     rows = events.groupBy("partition").applyInPandasWithState(
         make_fold(settings.detect, settings.topics),
         ROW_SCHEMA,
