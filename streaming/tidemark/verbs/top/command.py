@@ -94,7 +94,8 @@ def top(
     collect_seldom()
     settings = load_long_running(config, command_config)
     _choose_runbooks(settings, listen)
-    is_screen = not plain and _is_terminal()
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    is_screen = is_terminal and not plain and os.environ.get("TERM", "") != "dumb"
     if source is not None:
         if bootstrap or listen or record or passes:
             raise ConfigError(
@@ -112,10 +113,6 @@ def _choose_runbooks(settings: Settings, listen: str | None) -> None:
     """By default alerts link to an exporter on this host, which need not run: here, to our own."""
     if settings.detect.runbook_url == load_settings(None, {}).detect.runbook_url:
         settings.detect.runbook_url = RUNBOOKS if listen is None else f"http://{listen}/{SERVED}"
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") != "dumb"
 
 
 def _watch(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _SEQUENCES: Final = {
@@ -30,37 +31,20 @@ _CONTROLS: Final = {
     "\t": "tab",
 }
 
+# After an escape, `[` or `O`, parameters and a final character; any other character by itself.
+_KEY: Final = re.compile(r"\x1b([\[O][^@-~]*[@-~]?)?|(.)", re.DOTALL)
+
 
 def decode_keys(data: bytes) -> list[str]:
     """The keys in one read: each a printable character, or a name such as `page up`.
 
     An unknown sequence is no key, and neither is a byte that is no UTF-8.
     """
-    text, keys = data.decode("utf-8", "ignore"), []
-    at = 0
-    while at < len(text):
-        if text[at] == "\x1b":
-            length = _sequence_length(text, at + 1)
-            sequence = text[at + 1 : at + 1 + length]
-            if not sequence:
-                keys.append("escape")
-            elif sequence in _SEQUENCES:
-                keys.append(_SEQUENCES[sequence])
-            at += 1 + length
-            continue
-        if text[at] in _CONTROLS:
-            keys.append(_CONTROLS[text[at]])
-        elif text[at].isprintable():
-            keys.append(text[at])
-        at += 1
+    keys = []
+    for sequence, character in _KEY.findall(data.decode("utf-8", "ignore")):
+        name = _SEQUENCES.get(sequence) if sequence else "escape"
+        if character:
+            name = _CONTROLS.get(character, character if character.isprintable() else None)
+        if name is not None:
+            keys.append(name)
     return keys
-
-
-def _sequence_length(text: str, at: int) -> int:
-    """The characters of a sequence after its escape: `[` or `O`, parameters and a final one."""
-    if at >= len(text) or text[at] not in "[O":
-        return 0
-    end = at + 1
-    while end < len(text) and not "@" <= text[end] <= "~":
-        end += 1
-    return min(end + 1, len(text)) - at
