@@ -105,7 +105,9 @@ def test_csv_has_a_heading_and_a_file_is_never_overwritten(tmp_path: Path) -> No
     assert json.loads(dict(zip(heading, second, strict=True))["headers"]) == [
         ["trace", "NA==", "base64"]
     ]
-    assert f"{output} exists" in tidemark(*arguments, code=2).err
+    assert f"cannot write {output}: File exists; give the name of a new file." in (
+        tidemark(*arguments, code=2).err
+    )
 
 
 def test_absent_keys_and_values_are_not_empty_ones(tmp_path: Path) -> None:
