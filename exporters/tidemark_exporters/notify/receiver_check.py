@@ -13,7 +13,6 @@ from tidemark.web.http_client import HttpClient, NotDeliveredError, make_clients
 from tidemark_exporters.notify.groups import Group
 from tidemark_exporters.notify.payload import alertmanager_alert, webhook_body
 
-CURE_OF_OTHERS: Final = "Delivery would try again."
 # At Alertmanager it ends by itself after this long.
 ENDS_AFTER_SECONDS: Final = 60.0
 # The cure for a status.
@@ -68,7 +67,7 @@ def _post(settings: Settings, route: Route, client: HttpClient) -> str:
 def _reason(error: NotDeliveredError, route: Route) -> str:
     if error.status is None:
         return f"{error} (time-out {route.timeout_seconds:g} s)."
-    cure = CURES.get(error.status, CURE_OF_OTHERS)
+    cure = CURES.get(error.status, "Delivery would try again.")
     return f"HTTP {error.status}{_quote(error.text)}. {cure}"
 
 

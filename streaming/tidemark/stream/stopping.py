@@ -36,9 +36,11 @@ def finish_batch(query: StreamingQuery) -> None:
 
     progress = query.lastProgress
     deadline = time.monotonic() + FINISH_SECONDS
-    while query.status["isTriggerActive"] and time.monotonic() < deadline:
-        if query.lastProgress != progress:
-            break
+    while (
+        query.status["isTriggerActive"]
+        and time.monotonic() < deadline
+        and query.lastProgress == progress
+    ):
         time.sleep(0.02)
     try:
         query.stop()
