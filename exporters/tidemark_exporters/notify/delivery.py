@@ -222,9 +222,9 @@ def make_delivery(
     for route in (each for each in notify.routes if each.name in clients):
         beats = notify.heartbeat_receiver == route.name
         heartbeat = Heartbeat(notify.heartbeat_seconds, runbook_url, now) if beats else None
-        kind: type[ReceiverState] = AlertmanagerState
-        if isinstance(route, Receiver):
-            kind = WebhookState
+        kind: type[ReceiverState] = (
+            WebhookState if isinstance(route, Receiver) else AlertmanagerState
+        )
         state = kind(route, notify, Offsets({}), windows.mute, now, heartbeat)
         senders.append(Sender(state, clients[route.name], None, clock, failures))
     delivery = Delivery(settings, senders, windows, make_store, clock)

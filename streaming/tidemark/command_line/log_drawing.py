@@ -18,7 +18,6 @@ from tidemark.core.events import Observation, Replica
 WIDTH: Final = 64
 _COLOURS: Final = ("cyan", "yellow", "green", "magenta", "blue", "red")
 _SYMBOLS: Final = digits + ascii_lowercase
-_UNKNOWN: Final = "?"
 
 
 def draw_logs(observation: Observation, width: int = WIDTH) -> list[str]:
@@ -92,7 +91,7 @@ def _bar(log: list[EpochRange], scale: _Scale) -> str:
         if end <= start:
             continue
         text += " " * (start - drawn)
-        symbol = _UNKNOWN if part.epoch is None else _SYMBOLS[part.epoch % len(_SYMBOLS)]
+        symbol = "?" if part.epoch is None else _SYMBOLS[part.epoch % len(_SYMBOLS)]
         text += click.style(
             symbol * (end - start),
             fg=None if part.epoch is None else _COLOURS[part.epoch % len(_COLOURS)],

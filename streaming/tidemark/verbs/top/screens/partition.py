@@ -39,10 +39,7 @@ def partition_lines(snapshot: Snapshot, row: PartitionRow, width: int) -> list[T
 
 def _heading(row: PartitionRow) -> list[Text]:
     view = row.view
-    first = Text()
-    first.append(row.name, HEADING)
-    first.append("  ")
-    first.append(row.state.text, STYLES[row.state.level])
+    first = Text.assemble((row.name, HEADING), "  ", (row.state.text, STYLES[row.state.level]))
     if view.missed_passes:
         first.append(f"  not seen for {view.missed_passes} passes", STYLES["unknown"])
     leader = "none" if view.leaderless else known(view.leader)
@@ -55,11 +52,11 @@ def _heading(row: PartitionRow) -> list[Text]:
         facts += f", eligible {brokers_text(view.eligible_leader_replicas)}"
     if view.adding or view.removing:
         facts += f", adding {brokers_text(view.adding)}, removing {brokers_text(view.removing)}"
-    waited = view.uncommitted_ms
-    above = f"HW {known(view.high_watermark)}, LEO {known(view.log_end_offset)}, "
-    above += f"{known(view.uncommitted_records)} records above the HW"
-    if waited:
-        above += f", the oldest for {duration(waited)}"
+    waited = f", the oldest for {duration(view.uncommitted_ms)}" if view.uncommitted_ms else ""
+    above = (
+        f"HW {known(view.high_watermark)}, LEO {known(view.log_end_offset)}, "
+        f"{known(view.uncommitted_records)} records above the HW{waited}"
+    )
     return [first, Text(facts), Text(above)]
 
 
