@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from tests.verbs.audit.logs import Replica, Replicas, T, written
 from tidemark.verbs.audit import partition_audit, run
-from tidemark.verbs.audit.pace import Pace
 from tidemark.verbs.audit.partition_audit import PartitionReport
 from tidemark.verbs.audit.run import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, audit_partitions
 from tidemark.verbs.audit.source import Partition, Position
-from tidemark.verbs.audit.windows import Window, sample, whole
+from tidemark.verbs.audit.windows import Pace, Window, sample, whole
 
 LOG = written(*[5] * 20)
 OTHER = [b.with_value(42, b"other") for b in LOG]
