@@ -11,7 +11,6 @@ import pytest
 from tests.conftest import ROOT
 from tests.verbs.run import tidemark
 from tidemark import __version__
-from tidemark.verbs import version
 
 
 def test_version_prints_the_versions_for_a_bug_report() -> None:

@@ -14,9 +14,8 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct, ValidationError, convert, field
 
 from tidemark.core.errors import ConfigError
-from tidemark.settings.certificates import load_authorities, load_pair
 from tidemark.settings.conversion import explain, sentence
-from tidemark.settings.files import read_bounded
+from tidemark.settings.files import load_authorities, load_pair, read_bounded
 from tidemark.settings.yaml_file import parse_yaml
 
 MAX_FILE_BYTES: Final = 1_000_000
