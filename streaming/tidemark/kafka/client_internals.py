@@ -102,12 +102,9 @@ def _bounded(batch_class: Any) -> Any:
 
         def _maybe_uncompress(self) -> None:
             if not self._decompressed and self.compression_type != self.CODEC_NONE:
-                packed, bound = (
-                    memoryview(self._buffer)[self._pos :],
-                    MAX_BATCH_BYTES,
-                )
+                packed = bytes(memoryview(self._buffer)[self._pos :])
                 try:
-                    data = unpack(bytes(packed), self.compression_type, bound)
+                    data = unpack(packed, self.compression_type, MAX_BATCH_BYTES)
                 except UnreadableRecordsError as error:
                     data = b""
                     self._replacement = UnreadableBatch.of(self, error)

@@ -27,9 +27,8 @@ LARGE_TRIGGER_MS: Final = 5_000
 def trigger_ms(settings: Settings) -> int:
     """The time between the starts of two batches."""
     chosen = settings.stream.trigger_ms
-    if chosen is not None:
-        return chosen
-    return LARGE_TRIGGER_MS if settings.stream.large else TRIGGER_MS
+    usual = LARGE_TRIGGER_MS if settings.stream.large else TRIGGER_MS
+    return usual if chosen is None else chosen
 
 
 def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
@@ -88,9 +87,9 @@ def start_query(spark: SparkSession, settings: Settings, once: bool = False) -> 
     if tasks is not None:
         # A read task for each that runs at once, and not for each Kafka partition.
         events = events.coalesce(tasks)
-    rows = fold_events(events, settings)
     writer = (
-        rows.writeStream.format("kafka")
+        fold_events(events, settings)
+        .writeStream.format("kafka")
         .options(**sink_options(settings.kafka, settings.stream))
         .option("checkpointLocation", settings.stream.checkpoint)
         .outputMode("update")
