@@ -62,7 +62,9 @@ def test_a_reassignment_names_what_is_left_to_copy() -> None:
 
 
 def test_bars_show_epochs_marks_and_the_divergence() -> None:
-    lines = [click.unstyle(line) for line in draw_logs(observation(), width=20)]
+    lines = [
+        click.unstyle(line) for line in draw_logs(observation(), observation().samples, width=20)
+    ]
     assert lines[0].split() == ["0", "10"]
     assert lines[1] == "1  " + "0" * 16
     assert lines[2] == "   " + " " * 16 + "X"

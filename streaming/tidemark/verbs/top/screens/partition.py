@@ -7,7 +7,6 @@ from typing import Any, Final
 from rich.text import Text
 
 from tidemark.command_line.log_drawing import draw_logs
-from tidemark.core.events import Observation, Replica
 from tidemark.core.records import View
 from tidemark.core.text import duration, known
 from tidemark.verbs.top.screens import alerts, changes
@@ -67,28 +66,7 @@ def _section(title: str, lines: list[Text]) -> list[Text]:
 def _drawing(view: View, width: int) -> list[Text]:
     """The logs as `tidemark inspect` draws them."""
     bar = min(max(width - MARGIN, MIN_BAR), MAX_BAR)
-    return [Text.from_ansi(line) for line in draw_logs(as_observation(view), bar)]
-
-
-def as_observation(view: View) -> Observation:
-    """The part of a view that a drawing needs, in the form of an observation."""
-    return Observation(
-        topic=view.topic or "",
-        partition=view.partition or 0,
-        observed_at=view.at,
-        leader=view.leader,
-        lineage=view.lineage,
-        samples=[
-            Replica(
-                broker=replica.broker,
-                log_end_offset=replica.log_end_offset,
-                high_watermark=replica.high_watermark,
-                log_start_offset=replica.log_start_offset,
-                lineage=replica.lineage,
-            )
-            for replica in view.replicas
-        ],
-    )
+    return [Text.from_ansi(line) for line in draw_logs(view, view.replicas, bar)]
 
 
 def _listed(
