@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +20,7 @@ from tidemark.command_line.options import (
     load_long_running,
     log_options,
 )
+from tidemark.command_line.signals import signals_call
 from tidemark.core.errors import ConfigError
 from tidemark.garbage_collector import collect_seldom
 from tidemark.observations.few_passes import live_cluster
@@ -151,7 +149,7 @@ def _show(source: Source, every: float, *, is_screen: bool, messages: Messages) 
     """Shows a cluster until the user quits, or until SIGTERM or SIGINT."""
     stop = threading.Event()
     if not is_screen:
-        with _signals_call(stop.set):
+        with signals_call(stop.set):
             _print_blocks(source, every, stop)
         return
     from tidemark.verbs.top.terminal import Terminal
@@ -164,20 +162,8 @@ def _show(source: Source, every: float, *, is_screen: bool, messages: Messages) 
 
     if isinstance(source, LiveCluster):
         source.on_pass = terminal.wake
-    with _signals_call(end), terminal:
+    with signals_call(end), terminal:
         run_session(terminal, source, messages, stop)
-
-
-@contextmanager
-def _signals_call(end: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT call `end` inside."""
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, lambda *_: end()) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _print_blocks(source: Source, every: float, stop: threading.Event) -> None:
