@@ -61,6 +61,8 @@ REFUSED: Final = "refused"
 TIMED_OUT: Final = "timed_out"
 UNREACHABLE: Final = "unreachable"
 CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
+# No broker lists it, so nothing was asked: it is down or was never started.
+UNLISTED: Final = "unlisted"
 # Why a partition changed, as far as its metadata log shows it.
 Cause = Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
-from tidemark.detect.phrases import describe_replicas
+from tidemark.detect.phrases import count_in_sync, describe_replicas
 
 ID = "UNDER_REPLICATED"
 
@@ -21,8 +21,8 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     yield Condition(
         severity=context.escalated(ID, context.thresholds.under_replicated_escalates_ms),
         broker=missing[0],
-        description=f"{context.name} has {len(state.in_sync_replicas or [])} of "
-        f"{len(state.settled)} replicas in sync. Missing: {describe_replicas(state, missing)}.",
+        description=f"{context.name} has {count_in_sync(state)}. "
+        f"Missing: {describe_replicas(state, missing)}.",
         evidence={
             "assigned": state.assigned,
             "adding": state.adding,
