@@ -48,6 +48,6 @@ def test_most_expectations_remain() -> None:
     kept = {each.alert for name in CHOSEN for each in with_describe_alone(DRILLS[name]).expected}
     assert kept == {
         *("KafkaBrokerDown", "KafkaOffline", "KafkaElrElection", "KafkaZombieLeader"),
-        *("KafkaEpochBumpStorm", "KafkaHwStalled", "KafkaUnderReplicated", "KafkaIsrChange"),
+        *("KafkaEpochBumpStorm", "KafkaUnderReplicated", "KafkaIsrChange"),
         *("KafkaIsrChurn", "KafkaCollectorConflict"),
     }

@@ -30,7 +30,6 @@ def _of_a_silent_follower(fault: str) -> tuple[Expected, ...]:
     return (
         Expected("FOLLOWER_LAG", fault, broker=FOLLOWER, resolves=True),
         Expected("BROKER_DOWN", fault, broker=FOLLOWER, resolves=True),
-        Expected("HW_STALLED", fault, resolves=True),
         Expected("ISR_CHANGE", fault, resolves=True),
         Expected("UNDER_REPLICATED", fault, resolves=True),
     )

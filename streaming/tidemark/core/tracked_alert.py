@@ -31,6 +31,13 @@ class TrackedAlert(Struct, array_like=True):
     description: str = ""
     evidence: dict[str, Any] = field(default_factory=dict)
     revision: str = ""
+    # A worse alert about the partition's replicas is open in its place.
+    folded: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it fires, and readers are told so."""
+        return self.firing and not self.folded
 
     @property
     def is_event(self) -> bool:

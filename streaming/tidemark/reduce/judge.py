@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from msgspec import Struct
 
 from tidemark.core import activity
@@ -11,11 +13,12 @@ from tidemark.core.identity import split_key
 from tidemark.core.partition import PartitionState
 from tidemark.core.records import Alert
 from tidemark.detect import DETECTORS, broker_down
-from tidemark.detect.detector import ClusterContext, Context, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Context, Detector
 from tidemark.detect.measures import longest_wait_ms
 from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.evolve.activity import alerts_activity
 from tidemark.reduce.failures import Failures
+from tidemark.reduce.folding import is_of_absent
 from tidemark.reduce.life_cycle import Found, Judgement, LifeCycle, Rules, Scope
 
 EMPTY = PartitionState()
@@ -44,6 +47,7 @@ class Judge:
         self._states = [d for d in on if d.state is not None]
         self._events = [d for d in on if d.event is not None]
         self._clusters = [d for d in on if d.cluster is not None]
+        self._reports_brokers = broker_down.DETECTOR in on
         # Flags -> the detectors that they wake; a cluster shows few combinations.
         self._woken: dict[Activity, tuple[list[Detector], list[Detector]]] = {}
         # A topic's override may lower it.
@@ -131,7 +135,7 @@ class Judge:
         """Judges the states of a partition at a pass; `missed`: the pass did not see it."""
         state = partition.state
         found = [
-            (detector, condition)
+            (detector, self._without_ticket(detector, condition, state, context))
             for detector in self._wake(partition.flags)[0]
             if detector.state is not None and (detector.while_blind or not missed)
             for condition in detector.state(state, context)
@@ -150,6 +154,14 @@ class Judge:
         state.alerts = life_cycle.expire_events(judged)
         partition.flags = partition.flags & ~activity.ALERTS | alerts_activity(state)
         return life_cycle.published
+
+    def _without_ticket(
+        self, detector: Detector, condition: Condition, state: PartitionState, context: Context
+    ) -> Condition:
+        """At most info, while the alert of a broker has the cause."""
+        if self._reports_brokers and is_of_absent(detector, condition, state.missing, context):
+            return replace(condition, severity="info")
+        return condition
 
     def close_deleted(self, partition: DecodedPartition, at: float) -> list[Alert]:
         """Resolves every alert of a partition that was deleted."""

@@ -19,8 +19,9 @@ from msgspec import Struct
 from tidemark.core.identity import alert_name, fingerprint, incident, transition_id
 from tidemark.core.partition import MAX_ALERTS, MAX_EVENT_ALERTS
 from tidemark.core.records import Alert, AlertState, OpenAlert, Reason
-from tidemark.core.tracked_alert import TrackedAlert
+from tidemark.core.tracked_alert import TrackedAlert, tracked
 from tidemark.detect.detector import Condition, Detector
+from tidemark.reduce.folding import FOLDED, fold, open_one
 
 Found = tuple[Detector, Condition]
 Alerts = list[TrackedAlert]
@@ -99,6 +100,10 @@ TRANSITIONS: Final = {
 }
 
 
+# Of what the alert is about, not of its condition.
+ENDS: Final = (Judgement.DELETED, Judgement.REMOVED)
+
+
 class LifeCycle:
     """One judgement of the alerts of one scope, at `now`. `published` collects the transitions."""
 
@@ -109,7 +114,10 @@ class LifeCycle:
     def judge_states(
         self, alerts: Alerts, found: Iterable[Found], waits: Callable[[Detector], bool]
     ) -> Alerts:
-        """The alerts after one pass. Those of a detector that `waits` do not change."""
+        """The alerts after one pass. Those of a detector that `waits` do not change.
+
+        Of those that are folded into one, only the open one is published (`reduce.folding`).
+        """
         kept: Alerts = []
         current = {(detector.id, c.subject): (detector, c) for detector, c in found}
         for alert in alerts:
@@ -127,7 +135,25 @@ class LifeCycle:
             if detector.kind == "state" and may_open and not waits(detector):
                 held = self._hold(self._new_alert(detector, condition), detector, condition)
                 kept += [held] if held is not None else []
+        kept = fold(kept, self._now)
+        self._publish_open(open_one(alerts), open_one(kept), kept)
         return kept
+
+    def _publish_open(
+        self, before: TrackedAlert | None, after: TrackedAlert | None, kept: Alerts
+    ) -> None:
+        """What became of the open one of those that are folded: the old one ends first."""
+        is_same = before is not None and after is not None and _label_of(before) == _label_of(after)
+        if before is not None and not is_same:
+            now = tracked(kept, before.detector, before.subject)
+            reason: Reason = "cleared"
+            if now is not None and now.firing:
+                reason = "folded" if now.folded else "escalated"
+            self._publish(before, "resolved", reason)
+        if after is not None and not is_same:
+            self._publish(after, "firing")
+        elif before is not None and after is not None and before.revision != after.revision:
+            self._publish(after, "update")
 
     def raise_events(self, alerts: Alerts, found: Iterable[Found]) -> Alerts:
         """The alerts after one observation. A repeated event updates its evidence."""
@@ -221,13 +247,15 @@ class LifeCycle:
         A condition changes the alert: pass one that no other state holds.
         """
         step = TRANSITIONS[Phase.FIRING if alert.firing else Phase.PENDING, judgement]
-        if step.resolved is not None:
+        # `judge_states` publishes the open one of those that are folded.
+        is_public = not alert.folded and (alert.detector not in FOLDED or judgement in ENDS)
+        if step.resolved is not None and is_public:
             self._publish(alert, "resolved", step.resolved)
         if condition is not None:
             _describe(alert, condition)
         if step.state == "firing":
             alert.firing, alert.fired_at = True, self._now
-        if step.state is not None:
+        if step.state is not None and is_public:
             self._publish(alert, step.state)
         return None if step.phase is Phase.GONE else alert
 
@@ -253,10 +281,10 @@ class LifeCycle:
 
 
 def open_alerts(alerts: Alerts, scope: Scope, rules: Rules) -> list[OpenAlert]:
-    """The firing alerts, as a view contains them."""
+    """The open alerts, as a view contains them."""
     result = []
     for alert in alerts:
-        if alert.firing:
+        if alert.is_open:
             labels = labels_of(alert, scope)
             alert_fingerprint = fingerprint(labels)
             result.append(
@@ -296,6 +324,10 @@ def annotations_of(alert: TrackedAlert, rules: Rules) -> dict[str, str]:
         "description": alert.description,
         "runbook_url": f"{rules.runbook_url}#{alert_name(alert.detector).lower()}",
     }
+
+
+def _label_of(alert: TrackedAlert) -> tuple[str, int | None, str, int | None]:
+    return alert.detector, alert.subject, alert.severity, alert.broker
 
 
 def _judgement(alert: TrackedAlert, condition: Condition) -> Judgement:

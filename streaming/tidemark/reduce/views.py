@@ -209,7 +209,7 @@ def partition_digest(state: PartitionState) -> int:
         [
             (alert.detector, alert.subject, alert.severity, alert.incident, alert.revision)
             for alert in state.alerts
-            if alert.firing
+            if alert.is_open
         ],
     )
 

@@ -36,15 +36,11 @@ SLOW_IN_SYNC_FOLLOWER: Final = Drill(
     steps=(
         inject(_SLOW, lambda stage: SlowFollower(stage.cluster, 3, 9.0, 0.3)),
         alert("FOLLOWER_LAG", broker=3),
-        alert("HW_STALLED"),
         load(5),
         heal(_SLOW),
-        resolved("FOLLOWER_LAG", "HW_STALLED"),
+        resolved("FOLLOWER_LAG"),
     ),
-    expected=(
-        Expected("FOLLOWER_LAG", _SLOW, broker=3, resolves=True),
-        Expected("HW_STALLED", _SLOW, broker=3, resolves=True),
-    ),
+    expected=(Expected("FOLLOWER_LAG", _SLOW, broker=3, resolves=True),),
     forbidden=("ISR_CHANGE", "UNDER_REPLICATED", "COMMITTED_DATA_LOSS"),
 )
 
@@ -74,11 +70,10 @@ FOLLOWER_LAG_SHRINKS_ISR: Final = Drill(
         load(2),
         heal(_PAUSE),
         whole(),
-        resolved("FOLLOWER_LAG", "HW_STALLED", "UNDER_REPLICATED"),
+        resolved("FOLLOWER_LAG", "UNDER_REPLICATED"),
     ),
     expected=(
         Expected("FOLLOWER_LAG", _PAUSE, broker=3, resolves=True),
-        Expected("HW_STALLED", _PAUSE, broker=3, resolves=True),
         Expected("BROKER_DOWN", _PAUSE, broker=3, resolves=True),
         Expected("UNDER_REPLICATED", _PAUSE, resolves=True),
     ),
