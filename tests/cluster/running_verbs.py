@@ -22,9 +22,9 @@ class Verb:
     """One process, with its log and its address."""
 
     def __init__(self, folder: Path, verb: str, configuration: dict[str, Any]) -> None:
-        self.verb, port = verb, free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        options = {**configuration.get(verb, {}), "listen": f"127.0.0.1:{port}"}
+        self.verb, self.port = verb, free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        options = {**configuration.get(verb, {}), "listen": f"127.0.0.1:{self.port}"}
         path, self.log = folder / f"{verb}.yaml", folder / f"{verb}.log"
         path.write_text(json.dumps({**configuration, verb: options}))
         with self.log.open("ab") as out:
