@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.settings.load import refused
-from tests.verbs.run import tidemark
+from tests.verbs.run import configured, tidemark
 from tidemark.core.errors import ConfigError
 from tidemark.settings import load_settings
 from tidemark.settings.environment import variables
@@ -141,9 +141,8 @@ def test_a_key_ends_before_its_value(
     client = f"{{security_protocol: SASL_SSL, sasl_plain_password{between}{SECRET}}}"
     if is_variable:
         monkeypatch.setenv("TIDEMARK_KAFKA_CLIENT", client)
-    path = tmp_path / "c.yaml"
-    path.write_text("{}" if is_variable else f"kafka: {{client: {client}}}", encoding="utf-8")
-    shown = tidemark("check-config", "--config", str(path), code=2).err
+    text = "{}" if is_variable else f"kafka: {{client: {client}}}"
+    shown = configured(tmp_path, text, "check-config", code=2).err
     cure = " `sasl_plain_password`; write a colon and a space after it"
     cure = cure if between else "; did you mean `sasl_plain_password`?"
     assert f"kafka.client: unknown field{cure}" in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -24,3 +25,10 @@ def tidemark(*arguments: str, code: int = 0) -> Output:
         main(list(arguments))
     assert ended.value.code == code, err.getvalue()
     return Output(out.getvalue().decode(), err.getvalue())
+
+
+def configured(folder: Path, text: str, *arguments: str, code: int = 0) -> Output:
+    """The output of a verb with a configuration of this text, which is FOLDER/tidemark.yaml."""
+    path = folder / "tidemark.yaml"
+    path.write_text(text, encoding="utf-8")
+    return tidemark(*arguments, "--config", str(path), code=code)
