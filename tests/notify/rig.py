@@ -335,6 +335,12 @@ class Rig:
                 self.addresses[amount].failure = failures.get(action)
                 self.addresses[amount].bad_partition = "3" if action == "picky" else None
 
+    def deliver_at_once(self, *alerts: Alert) -> None:
+        """Writes, reads and posts before any time passes."""
+        self.write(*alerts)
+        self.read()
+        self.post()
+
     def deliver(self, *alerts: Alert, after: int = 3) -> None:
         """Writes and reads, and lets enough time pass for a group to be due."""
         self.write(*alerts)

@@ -38,11 +38,9 @@ def test_alerts_of_one_cause_are_one_post(rig: Rig) -> None:
 
 
 def test_urgent_alerts_of_one_poll_are_one_post_at_once(rig: Rig) -> None:
-    rig.write(
+    rig.deliver_at_once(
         alert(), *(alert("KafkaOffline", severity="critical", partition=str(n)) for n in range(3))
     )
-    rig.read()
-    rig.post()
     # With what waits of their cause.
     assert rig.address.sizes() == [4]
     assert [each["labels"]["alertname"] for each in rig.address.posted][3] == "KafkaFollowerLag"
