@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 from unittest import mock
@@ -14,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from tests.fuzz.mutate import places, replaced
 from tests.pages.make import views
 from tests.pages.markup import ask
 from tidemark.core.errors import WireError
@@ -33,24 +32,6 @@ ALERT = {**VIEW["alerts"][0], "type": "alert", "v": 1, "state": "firing", "at": 
 NUMBERS: list[Any] = [True, -1, 2**70, -(2**63), 1e308, -1e308]
 VALUES = [*NUMBERS, None, "", "x" * 300, "\u202e\x00", [], {}, [[]], {"": None}]
 DEEP = b'{"type":"view","evidence":' + b"[" * 200_000
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield path
-    if isinstance(value, dict | list):
-        for key, nested in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from places(nested, (*path, key))
-
-
-def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
-    if not path:
-        return value
-    changed = copy.deepcopy(document)
-    inner = changed
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = value
-    return changed
 
 
 @st.composite
