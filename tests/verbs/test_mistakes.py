@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.conftest import need
+from tests.certificates import openssl
 from tests.verbs.run import tidemark
 
 MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
 SECRET = "hunter2"
 
 
-def _openssl(folder: Path, *arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need("openssl")
     made = tmp_path_factory.mktemp("files")
     (made / "empty").write_bytes(b"")
     (made / "secret").write_text(SECRET)
@@ -38,13 +32,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "binary").write_bytes(b"\xff\xfe" + SECRET.encode())
     request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=t"
     for key, certificate in (("key.pem", "certificate.pem"), ("other.pem", "ca.pem")):
-        _openssl(made, *request.split(), "-keyout", key, "-out", certificate)
-    _openssl(
+        openssl(made, *request.split(), "-keyout", key, "-out", certificate)
+    openssl(
         made,
         *("pkcs8", "-topk8", "-in", "key.pem"),
         *("-out", "encrypted.pem", "-passout", "pass:right"),
     )
-    _openssl(made, *("ec", "-in", "key.pem", "-out", "old.pem"))
+    openssl(made, *("ec", "-in", "key.pem", "-out", "old.pem"))
     return made
 
 

@@ -54,6 +54,13 @@ def crc_of(data: bytes) -> int:
     return Batch(0, 0, None, 0, 2, data).actual_crc()
 
 
+def flipped(batch: Batch, at: int, bits: int) -> Batch:
+    """The batch with other bits in one of its bytes."""
+    data = bytearray(batch.data)
+    data[at] ^= bits
+    return batch._replace(data=bytes(data))
+
+
 def written(*sizes: int, start: int = 0, epoch: int = 0, compression: int = 0) -> list[Written]:
     """Batches of so many records each."""
     found = []
@@ -116,10 +123,11 @@ class Replica:
 
 @dataclass
 class Replicas:
-    """A Source. `before(read number)` may change the replicas."""
+    """A Source. `before(read number)` may change the replicas, `answer` what a broker answers."""
 
     of: dict[int, Replica]
     before: Callable[[int], None] = lambda _: None
+    answer: Callable[[int, bytes | str], bytes | str] = lambda _, data: data
     reads: int = 0
     retry_seconds: float = 0.3
     asked: list[tuple[int, int]] = field(default_factory=list)
@@ -133,7 +141,9 @@ class Replicas:
         self.reads += 1
         self.before(self.reads)
         self.asked.append((offset, size))
-        return {broker: self.of[broker].read(offset, size) for broker in brokers}
+        return {
+            broker: self.answer(broker, self.of[broker].read(offset, size)) for broker in brokers
+        }
 
     def close(self) -> None:
         pass

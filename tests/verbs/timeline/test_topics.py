@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Self
 
 import pytest
 
@@ -27,13 +27,8 @@ class Topic:
 
     narrowed: tuple[set[int], float] | None = None
 
-    def __init__(self, *_: Any) -> None:
+    def __init__(self) -> None:
         self.end = dict.fromkeys(range(GROUPS), 0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
     def narrow(self, numbers: Collection[int], since: float) -> None:
         Topic.narrowed = (set(numbers), since)
@@ -58,7 +53,7 @@ def alerts() -> list[Alert]:
 def test_the_time_line_is_that_of_the_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "TopicReader", Topic)
+    monkeypatch.setattr(source, "TopicReader", lambda *_: nullcontext(Topic()))
     monkeypatch.setattr(source, "alerts_of_topic", lambda _: iter(alerts()))
     place = ("timeline", "trace", "0", "--cluster", "trace", "--json")
     out = tidemark(*place, "--since", "2001-09-09T00:00:00Z").out
