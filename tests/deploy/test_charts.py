@@ -88,8 +88,16 @@ def of_kind(documents: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [document for document in documents if document["kind"] == kind]
 
 
-def test_helm_lints_the_chart() -> None:
-    ran = run("helm", "lint", "--strict", str(CHART))
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("helm", "lint", "--strict", str(CHART)),
+        ("hadolint", str(DEPLOY / "docker" / "Dockerfile")),
+    ],
+    ids=["chart", "build file"],
+)
+def test_the_linter_accepts_it(command: tuple[str, ...]) -> None:
+    ran = run(*command)
     assert ran.returncode == 0, ran.stdout
 
 
@@ -259,11 +267,6 @@ def test_a_wrong_value_is_refused_by_name(
     ran = helm(tmp_path, values)
     assert ran.returncode != 0
     assert named in ran.stderr
-
-
-def test_hadolint_accepts_the_build_file() -> None:
-    ran = run("hadolint", str(DEPLOY / "docker" / "Dockerfile"))
-    assert ran.returncode == 0, ran.stdout
 
 
 def test_the_image_installs_locked_versions_by_their_hashes() -> None:

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tests.docs.test_commands import commands as commands_of
 from tests.docs.test_docs import anchors
 from tests.docs.texts import missing_texts
 from tests.verbs.recordings import trace
@@ -84,20 +85,9 @@ def variables() -> dict[str, str]:
 
 
 def commands() -> list[list[str]]:
-    """Every command of every block, as words: variables filled in, pipes split, `>` left out."""
-    found = []
-    for line in "".join(blocks(TEXT)).splitlines():
-        filled = re.sub(r"\$(\w+)", lambda match: variables()[match[1]], line)
-        lexer = shlex.shlex(filled, posix=True, punctuation_chars="|>;&")
-        lexer.whitespace_split = True
-        words: list[str] = []
-        for word in [*lexer, "|"]:
-            if word in {"|", "&&", ";"}:
-                found.append(words)
-                words = []
-            else:
-                words.append(word)
-    return [words[: words.index(">")] if ">" in words else words for words in found if words]
+    """Every command of every block, as words, with the variables filled in."""
+    filled = re.sub(r"\$(\w+)", lambda match: variables()[match[1]], "".join(blocks(TEXT)))
+    return list(commands_of(filled))
 
 
 def unique(program: str) -> list[str]:
