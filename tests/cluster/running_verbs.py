@@ -43,8 +43,8 @@ class Verb:
             return 0, "nothing listens"
         return answer.status_code, answer.text
 
-    def metrics(self) -> str:
-        return requests.get(f"{self.url}/metrics", timeout=10).text
+    def metrics(self, kind: str = "text/plain") -> str:
+        return requests.get(f"{self.url}/metrics", headers={"Accept": kind}, timeout=10).text
 
     def wait_for_view(self, cluster: str) -> None:
         """Of an exporter: returns when it has the view of a partition of the cluster."""

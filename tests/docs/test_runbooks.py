@@ -11,16 +11,15 @@ import textwrap
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import click
 import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tests.docs.test_commands import assert_understood
 from tests.docs.test_commands import commands as commands_of
 from tests.docs.test_docs import anchors
 from tests.docs.texts import missing_texts
 from tests.verbs.recordings import trace
-from tidemark.cli import cli
 from tidemark.core.identity import alert_name, group_of
 from tidemark.core.records import Alert, decode_record, view_key
 from tidemark.detect import DETECTORS
@@ -115,12 +114,7 @@ def test_every_variable_is_set_at_the_beginning_and_nothing_else_is_to_be_filled
 
 @pytest.mark.parametrize("command", unique("tidemark"))
 def test_each_command_of_tidemark_is_understood(command: str) -> None:
-    """By the verb's own parser, types and choices included; nothing is run."""
-    _, verb, *arguments = shlex.split(command)
-    context = click.Context(cli)
-    found = cli.get_command(context, verb)
-    assert found is not None, verb
-    found.make_context(verb, arguments, parent=context)
+    assert_understood(command)
 
 
 @pytest.mark.parametrize("command", unique("kafka-"))
@@ -306,16 +300,6 @@ def test_alerts_that_fire_lead_to_the_page() -> None:
         page, _, anchor = alert.annotations["runbook_url"].partition("#")
         assert (page, anchor) == (Detection().runbook_url, alert.labels["alertname"].lower())
         assert anchor in anchors(RUNBOOKS)
-
-
-@pytest.mark.parametrize(
-    "path", sorted(ROOT.glob("dashboards/prometheus/*.yaml")), ids=lambda path: path.stem
-)
-def test_rules_lead_to_the_page(path: Path) -> None:
-    addresses = re.findall(r"runbook_url: (\S+)#(\w+)", path.read_text(encoding="utf-8"))
-    assert addresses
-    assert {page for page, _ in addresses} == {Detection().runbook_url}
-    assert {anchor for _, anchor in addresses} <= anchors(RUNBOOKS)
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda detector: detector.id)

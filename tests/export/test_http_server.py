@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -15,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from tests.export.make import NOW, render, table_of, view
-from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.core.errors import ConfigError
 from tidemark.web.health import Health
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Exposition
@@ -227,32 +225,6 @@ def test_other_paths_belong_to_the_pages(url: str) -> None:
     assert "Page `/töpic` does not exist" in get(f"{url}/t%C3%B6pic").text
 
 
-def test_a_port_in_use_is_one_clear_line() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(TidemarkError) as raised:
-            serve_site(Site(bytes, pages()), Health(), f"127.0.0.1:{port}")
-    assert f"cannot listen on 127.0.0.1:{port}: Address already in use." in str(raised.value)
-    assert "export.listen" in str(raised.value)
-
-
 def test_a_malformed_address_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError):
         serve_site(Site(bytes, pages()), Health(), "9754")
-
-
-def test_silent_clients_do_not_delay_others(url: str) -> None:
-    port = int(url.rpartition(":")[2])
-    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(10)]
-    answers: list[int] = []
-    threads = [
-        threading.Thread(target=lambda: answers.append(get(f"{url}/-/healthy").status_code))
-        for _ in range(5)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for connection in silent:
-        connection.close()
-    assert answers == [200] * 5

@@ -67,41 +67,6 @@ def test_check_config_reads_the_path_of_the_file_from_the_environment(
     assert "warning" not in shown.err
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("collct: {}", "unknown field `collct`"),
-        (
-            "kafka: {client: {security_protocl: SSL}}",
-            ("client: unknown field `security_protocl`; did you mean `security_protocol`?"),
-        ),
-        (
-            "clusters: [{name: a, client: {sasl_plain_password_file: /nonexistent/secret}}]",
-            "client.sasl_plain_password_file: cannot read the file: No such file",
-        ),
-        ("clusters: [{name: a, topics_allow: ['(']}]", "is not a regular expression"),
-        (": :", "is not YAML"),
-        (
-            "stream: {web_config_file: /nowhere/web.yml}",
-            "the web configuration: No such file",
-        ),
-        (
-            "collect: {watchdog_url_file: /nowhere/url}",
-            "collect.watchdog_url_file: cannot read the file: No such file",
-        ),
-        ("collect: {watchdog_url: 'http://a', watchdog_url_file: b}", "give one of them"),
-    ],
-)
-def test_check_config_reports_the_error_in_one_line(
-    text: str, message: str, tmp_path: Path
-) -> None:
-    captured = configured(tmp_path, text, "check-config", code=2)
-    assert captured.out == ""
-    assert message in captured.err
-    assert captured.err.startswith("tidemark: ")
-    assert captured.err.count("\n") == 1
-
-
 def test_check_config_reach_reports_every_kafka_that_does_not_answer(tmp_path: Path) -> None:
     with socket.socket() as taken:
         # Bound but not listening: connections to the port are refused.

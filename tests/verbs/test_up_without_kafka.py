@@ -14,6 +14,8 @@ from tidemark_lab.brokers.receiver import WebhookReceiver
 # A verb that imports Spark on a busy machine takes some of it.
 SECONDS = 60.0
 PASSED = "waiting for Kafka"
+FORMATS = ("text/plain", "application/openmetrics-text; version=1.0.0")
+FIGURES = ("cpu_seconds_total", "resident_memory_bytes", "open_fds")
 
 
 @pytest.mark.parametrize("verb", ["collect", "stream", "export"])
@@ -31,7 +33,11 @@ def test_a_verb_is_up_while_kafka_is_away(tmp_path: Path, verb: str) -> None:
             )
             assert started.probe("ready")[0] == 503
             assert started.probe("healthy") == (200, "healthy\n")
-            assert f"tidemark_{verb}" in started.metrics()
+            for kind in FORMATS:
+                shown = started.metrics(kind)
+                assert f'tidemark_build_info{{component="{verb}",' in shown
+                assert [name for name in FIGURES if f"\nprocess_{name} " not in shown] == []
+                assert "_created" not in shown
             if verb == "collect":
                 found = {"no_broker", "cannot_publish"}
                 started.wait_for(

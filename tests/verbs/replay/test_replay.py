@@ -151,25 +151,6 @@ def test_an_empty_recording_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "Missing argument"),
-        (("/nonexistent/e.jsonl",), "cannot read /nonexistent/e.jsonl: No such file or directory"),
-        (("--diff", "-"), "--diff needs --thresholds FILE to compare with"),
-        (
-            ("--thresholds", "/nonexistent.yaml", "-"),
-            "cannot read the configuration /nonexistent.yaml",
-        ),
-    ],
-)
-def test_wrong_usage_is_one_line(arguments: tuple[str, ...], message: str) -> None:
-    captured = run(*arguments, code=2)
-    assert captured.out == ""
-    assert message in captured.err
-    assert "Traceback" not in captured.err
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("thresholds: {lag_sm: 1}", "detect.thresholds: unknown field `lag_sm`"),

@@ -63,21 +63,17 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield Stage(stack, tmp_path_factory.mktemp("secrets"))
 
 
-def start(stage: Stage, verb: str) -> subprocess.Popen[bytes]:
+@contextmanager
+def running(stage: Stage, verb: str) -> Iterator[subprocess.Popen[bytes]]:
     """The verb, its log in the file of its name."""
     with (stage.folder / f"{verb}.log").open("wb") as out:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-c", QUICKLY, verb, "--config", str(stage.config)],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
             env={**os.environ, **stage.variables},
         )
-
-
-@contextmanager
-def running(stage: Stage, verb: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = start(stage, verb)
     try:
         yield process
         assert process.poll() is None

@@ -107,19 +107,6 @@ def test_the_page_the_api_and_the_metrics_are_served(brokers: FakeCluster) -> No
     assert 'tidemark_partitions{kafka_cluster="local"} 4' in found["metrics"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--from", "x", "--listen", "127.0.0.1:1"), "leave out --bootstrap, --listen"),
-        (("--from", "/does/not/exist"), "cannot read /does/not/exist"),
-        (("--bootstrap", ","), "--bootstrap is empty"),
-        ((), "no cluster to watch"),
-    ],
-)
-def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
-    assert message in tidemark("top", *arguments, code=2).err
-
-
 def test_a_cluster_that_does_not_answer_is_one_line() -> None:
     err = tidemark("top", "--bootstrap", f"127.0.0.1:{free_port()}", code=1).err
     assert err.startswith("tidemark: ") and err.count("\n") == 1

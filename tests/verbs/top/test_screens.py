@@ -52,18 +52,6 @@ def test_any_keys_fill_any_terminal_exactly(
         assert max(line.cell_len for line in lines) <= width
 
 
-def test_the_overview_has_brokers_partitions_alerts_changes_and_elections() -> None:
-    text = "\n".join(screen(UNCLEAN, UiState()))
-    shown = (
-        r"^broker +answer +leads",
-        r"^trace-0 +records lost",
-        r"^critical +01:46:50 +UncleanElection",
-        r"^01:46:54 +trace-0 +2 +1,2",
-        r"^01:46:50 +trace-0 +1 → 2 +0 → 2 +not in sync +unclean",
-    )
-    assert [line for line in shown if not re.search(line, text, re.MULTILINE)] == []
-
-
 def test_an_opened_partition_has_replicas_logs_lineages_alerts_changes_and_elections() -> None:
     lines = screen(UNCLEAN, pressed(UNCLEAN, keys.ENTER, height=80), height=80)
     text = "\n".join(lines)
