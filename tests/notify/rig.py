@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -309,6 +310,13 @@ class Rig:
     def run(self, whole_seconds: int) -> None:
         for _ in range(whole_seconds):
             self.step()
+
+    @contextmanager
+    def failing(self, failure: BaseException) -> Iterator[None]:
+        """The first address fails meanwhile."""
+        self.address.failure = failure
+        yield
+        self.address.failure = None
 
     def silence_readers(self, whole_seconds: int) -> None:
         """Posts and commits go on, the readers do not tick."""

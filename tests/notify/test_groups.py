@@ -158,12 +158,11 @@ def test_a_warning_that_was_posted_does_not_take_a_page_in(rig: Rig) -> None:
 
 
 def test_an_alert_that_waits_in_two_states_keeps_its_order_when_a_cause_begins(rig: Rig) -> None:
-    rig.address.failure = DOWN
-    fired, ended = alert(), alert(state="resolved", at=NOW + 1)
-    again = alert(at=NOW + 2, starts_at=NOW + 1)
-    rig.deliver(fired, ended, after=1)
-    rig.deliver(alert(**LOSS, partition="1"), again)
-    rig.address.failure = None
+    with rig.failing(DOWN):
+        fired, ended = alert(), alert(state="resolved", at=NOW + 1)
+        again = alert(at=NOW + 2, starts_at=NOW + 1)
+        rig.deliver(fired, ended, after=1)
+        rig.deliver(alert(**LOSS, partition="1"), again)
     rig.run(60)
     of_lag = per_alert(rig.address.notified)[fired.fingerprint]
     assert of_lag == ["firing", "resolved", "firing"]

@@ -202,9 +202,8 @@ def test_a_failure_and_its_end_are_logged_once(
     kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rig = Rig(kind)
-    rig.address.failure = DOWN
-    rig.deliver(alert(), after=60)
-    rig.address.failure = None
+    with rig.failing(DOWN):
+        rig.deliver(alert(), after=60)
     rig.run(10)
     logged = capsys.readouterr().out
     assert logged.count("receiver does not take alerts, retrying") == 1

@@ -64,13 +64,17 @@ AT_FILES = [
     ),
     (
         {
-            "TIDEMARK_CLUSTERS": "[{{name: east, jmx: [{{broker: 1, url: 'http://k:1', ca_file: 'Bearer {}'}}]}}]"
+            "TIDEMARK_CLUSTERS": (
+                "[{{name: east, jmx: [{{broker: 1, url: 'http://k:1', ca_file: 'Bearer {}'}}]}}]"
+            )
         },
         "cluster `east`: jmx of broker 1: cannot read ca_file: No such file",
     ),
     (
         {
-            "TIDEMARK_NOTIFY_RECEIVERS": "[{{name: pager, url: 'http://r/', secret_file: 'whsec_{}'}}]"
+            "TIDEMARK_NOTIFY_RECEIVERS": (
+                "[{{name: pager, url: 'http://r/', secret_file: 'whsec_{}'}}]"
+            )
         },
         "receiver `pager`: secret_file: cannot read the file",
     ),

@@ -37,10 +37,7 @@ def test_check_config_accepts_the_reference() -> None:
     assert shown.err == "warning: nothing is watched: add `clusters`.\n"
 
 
-def test_check_config_without_a_file_warns_that_nothing_is_watched(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("TIDEMARK_CONFIG", raising=False)
+def test_check_config_without_a_file_warns_that_nothing_is_watched() -> None:
     shown = tidemark("check-config")
     assert shown.out == "ok: defaults and environment; watched clusters: none\n"
     assert shown.err == (

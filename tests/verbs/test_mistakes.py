@@ -50,8 +50,6 @@ def test_there_are_enough() -> None:
 def test_a_mistake_is_one_line_with_a_cure(
     mistake: dict[str, Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:
-        monkeypatch.delenv(name)
     for key, name in (("web", "web.yaml"), ("properties", "client.properties")):
         if key in mistake:
             text = mistake[key].replace("$DIR", str(folder))

@@ -26,6 +26,11 @@ GOLDEN = ROOT / "tests" / "testdata" / "timeline"
 THREE = "partition orders-0 replicas=1,2,3"
 
 
+@pytest.fixture
+def unclean(tmp_path: Path) -> str:
+    return write(tmp_path / "unclean.jsonl", trace("unclean"))
+
+
 def steps(tmp_path: Path, *commands: str) -> list[list[str]]:
     """What happened in each step of a scenario, without alerts."""
     file = write(tmp_path / "events.jsonl", recording(*commands))
@@ -35,9 +40,10 @@ def steps(tmp_path: Path, *commands: str) -> list[list[str]]:
     ]
 
 
-def test_an_unclean_election_fits_100_columns_and_names_what_matters(tmp_path: Path) -> None:
-    file = write(tmp_path / "unclean.jsonl", trace("unclean"))
-    out = run("trace", "0", "--from", file, "--width", "100").out.replace(str(tmp_path), "…")
+def test_an_unclean_election_fits_100_columns_and_names_what_matters(
+    unclean: str, tmp_path: Path
+) -> None:
+    out = run("trace", "0", "--from", unclean, "--width", "100").out.replace(str(tmp_path), "…")
     assert max(map(len, out.splitlines())) <= 100
     assert_written(GOLDEN / "unclean.txt", out)
     text = " ".join(re.sub(r"^.{52}", "", line) for line in out.splitlines()[3:])
@@ -55,11 +61,10 @@ def test_an_unclean_election_fits_100_columns_and_names_what_matters(tmp_path: P
         assert named in text, named
 
 
-def test_markdown_has_a_row_for_each_step_and_the_evidence(tmp_path: Path) -> None:
-    file = write(tmp_path / "unclean.jsonl", trace("unclean"))
-    lines = run("trace", "0", "--from", file, "--markdown").out.splitlines()
+def test_markdown_has_a_row_for_each_step_and_the_evidence(unclean: str) -> None:
+    lines = run("trace", "0", "--from", unclean, "--markdown").out.splitlines()
     assert lines[0] == "# Time line of trace-0"
-    document = json.loads(run("trace", "0", "--from", file, "--json").out)
+    document = json.loads(run("trace", "0", "--from", unclean, "--json").out)
     rows = [line for line in lines if line.startswith("| 2001")]
     assert len(rows) == len(document["steps"])
     assert {row.count(" | ") for row in rows} == {4}
@@ -139,10 +144,9 @@ def test_records_of_the_metadata_log_audits_and_deletion(tmp_path: Path) -> None
     assert found[3] == ["the partition was deleted"]
 
 
-def test_a_time_can_be_chosen(tmp_path: Path) -> None:
-    file = write(tmp_path / "unclean.jsonl", trace("unclean"))
+def test_a_time_can_be_chosen(unclean: str) -> None:
     bounds = ("--since", "2001-09-09T01:46:50Z", "--until", "2001-09-09T01:46:52Z")
-    document = json.loads(run("trace", "0", "--from", file, "--json", *bounds).out)
+    document = json.loads(run("trace", "0", "--from", unclean, "--json", *bounds).out)
     silent = "1 does not answer (refused); 2 does not answer (refused)"
     first = document["steps"][0]["changes"]
     assert first == [f"the first observation: no leader in epoch 1; {silent}"]
