@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as openmetrics_families,
 )
-from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from tests.export.make import (
@@ -22,6 +21,7 @@ from tests.export.make import (
     counted,
     open_alert,
     render,
+    samples_of,
     table_of,
     view,
 )
@@ -59,8 +59,7 @@ def rendered(
 
 
 def samples(exposition: Exposition) -> list[Sample]:
-    text = (exposition.body + exposition.counters).decode()
-    return [sample for metric in text_string_to_metric_families(text) for sample in metric.samples]
+    return samples_of((exposition.body + exposition.counters).decode())
 
 
 def lines(exposition: Exposition, name: str) -> list[str]:

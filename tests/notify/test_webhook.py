@@ -27,11 +27,6 @@ def rig() -> Rig:
     return Rig()
 
 
-def test_an_alert_and_its_end_are_two_posts(rig: Rig) -> None:
-    rig.deliver(*episode())
-    assert rig.address.sizes() == [1, 1]
-
-
 def test_alerts_of_one_cause_are_one_post(rig: Rig) -> None:
     rig.deliver(*(alert(partition=str(number)) for number in range(30)), alert(broker="3"))
     assert sorted(rig.address.sizes()) == [1, 30]

@@ -52,17 +52,6 @@ def test_any_keys_fill_any_terminal_exactly(
         assert max(line.cell_len for line in lines) <= width
 
 
-def test_an_opened_partition_has_replicas_logs_lineages_alerts_changes_and_elections() -> None:
-    lines = screen(UNCLEAN, pressed(UNCLEAN, keys.ENTER, height=80), height=80)
-    text = "\n".join(lines)
-    assert re.search(r"^ +2  leader +yes +9 +9", text, re.MULTILINE)
-    assert "2  epochs end at: 0→5 2→9" in lines
-    assert "1 agrees with leader 2 up to offset 9" in lines
-    assert "7 committed records of trace-0 are lost: offsets [5, 12)" in text
-    assert re.search(r"^01:46:43 +trace-0 +1,2 +1", text, re.MULTILINE)
-    assert "unclean election" in text
-
-
 def test_end_scrolls_to_the_last_line_and_up_leaves_it_at_once() -> None:
     end = pressed(UNCLEAN, "p", keys.ENTER, keys.END)
     assert "more lines" not in "\n".join(screen(UNCLEAN, end))
