@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.verbs.recordings import trace, write
+from tests.verbs.recordings import alerts_of, trace, write
 from tests.verbs.run import tidemark
 from tidemark.core.identity import group_of
 from tidemark.core.records import Alert
-from tidemark.detect.thresholds import Detection
 from tidemark.kafka.topic_reader import Message
-from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.verbs.timeline import source
 
 GROUPS = 16
@@ -40,13 +38,7 @@ class Topic:
 
 def alerts() -> list[Alert]:
     """What the stream publishes: at least once, in no order between partitions."""
-    reducer = LineReducer(Detection())
-    found = [
-        record
-        for number, line in enumerate(LINES, 1)
-        for record in reducer.records(Line(0, number, line), "alerts")
-        if isinstance(record, Alert)
-    ]
+    found = alerts_of(LINES)
     return [*reversed(found), *found[:3]]
 
 
