@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 import yaml
 
 from tests.certificates import openssl
@@ -14,6 +16,13 @@ from tests.verbs.run import tidemark
 
 MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
 SECRET = "hunter2"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """Verbs configure the logs of the whole process."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="module")
