@@ -70,8 +70,7 @@ NODE: dict[str, Any] = {
 READ: dict[str, Any] = {"log_directories_at": 10.0, "configuration_at": 10.0}
 
 
-def test_a_broker_event_replaces_what_it_reports_and_keeps_the_rest() -> None:
-    cluster = ClusterState()
+def test_a_broker_event_replaces_what_it_reports_and_keeps_the_rest(cluster: ClusterState) -> None:
     groups = ("registration", "quorum", "log_directories", "configuration")
     at = dict.fromkeys(groups, 10.0)
     apply_broker(cluster, BrokerState(broker=1, observed_at=10.0, **NODE))
@@ -88,8 +87,7 @@ def test_a_broker_event_replaces_what_it_reports_and_keeps_the_rest() -> None:
     assert cluster.nodes == {1: known}, "an older event is ignored"
 
 
-def test_the_log_directories_are_as_old_as_their_own_report() -> None:
-    cluster = ClusterState()
+def test_the_log_directories_are_as_old_as_their_own_report(cluster: ClusterState) -> None:
     reported = BrokerState(broker=1, observed_at=9.0, log_directories=[LogDirectory(path="/a")])
     apply_broker(cluster, reported)
     apply_broker(cluster, BrokerState(broker=1, observed_at=12.0, offline_log_dirs=2))
@@ -129,8 +127,7 @@ def test_the_files_of_another_cluster_are_not_of_this_broker() -> None:
     assert cluster.nodes[1].checkpoint is not None, "the cluster is not known yet"
 
 
-def test_no_source_makes_the_events_of_another_one_old() -> None:
-    cluster = ClusterState()
+def test_no_source_makes_the_events_of_another_one_old(cluster: ClusterState) -> None:
     apply_broker(cluster, BrokerState(broker=1, observed_at=12.0, produce_purgatory=7))
     apply_broker(cluster, BrokerState(broker=1, observed_at=11.0, fenced=True))
     apply_broker(cluster, BrokerState(broker=1, observed_at=10.0, is_voter=True, fenced=False))
@@ -149,8 +146,7 @@ def test_every_field_of_a_broker_event_is_of_one_group() -> None:
     assert sorted(grouped) == sorted({*BrokerState.__struct_fields__} - unused)
 
 
-def test_a_new_incarnation_is_a_restart() -> None:
-    cluster = ClusterState()
+def test_a_new_incarnation_is_a_restart(cluster: ClusterState) -> None:
     restarts = []
     for at, incarnation in ((10.0, 7), (11.0, 7), (12.0, None), (13.0, 8), (14.0, 8)):
         apply_broker(cluster, BrokerState(broker=1, observed_at=at, incarnation=incarnation))
@@ -158,8 +154,7 @@ def test_a_new_incarnation_is_a_restart() -> None:
     assert restarts == [(7, None), (7, None), (7, None), (8, 13.0), (8, 13.0)]
 
 
-def test_a_bounded_number_of_nodes_and_purgatory_samples_is_known() -> None:
-    cluster = ClusterState()
+def test_a_bounded_number_of_nodes_and_purgatory_samples_is_known(cluster: ClusterState) -> None:
     for broker in range(MAX_BROKERS + 10):
         apply_broker(cluster, BrokerState(broker=broker, observed_at=10.0))
     assert [*cluster.nodes] == [*range(MAX_BROKERS)]
@@ -171,8 +166,9 @@ def test_a_bounded_number_of_nodes_and_purgatory_samples_is_known() -> None:
     assert cluster.nodes[1].purgatories == samples
 
 
-def test_purgatories_are_sampled_at_intervals_and_only_where_reported() -> None:
-    cluster = ClusterState()
+def test_purgatories_are_sampled_at_intervals_and_only_where_reported(
+    cluster: ClusterState,
+) -> None:
     for at, produce, fetch in ((10.0, None, None), (11.0, None, 3), (19.9, 1, 3), (20.0, 0, None)):
         event = BrokerState(
             broker=1, observed_at=at, produce_purgatory=produce, fetch_purgatory=fetch
@@ -197,9 +193,8 @@ def test_purgatories_are_sampled_at_intervals_and_only_where_reported() -> None:
     ],
 )
 def test_without_counts_the_first_pass_without_a_port_is_a_likely_restart(
-    before: str | None, outcome: str, deserves: bool
+    cluster: ClusterState, before: str | None, outcome: str, deserves: bool
 ) -> None:
-    cluster = ClusterState()
     if before is not None:
         passes(cluster, answer(3, before), at=100.0)
     assert passes(cluster, answer(3, outcome), at=101.0) == ({3: False} if deserves else {})
@@ -219,9 +214,8 @@ def test_without_counts_the_first_pass_without_a_port_is_a_likely_restart(
     ],
 )
 def test_a_broker_that_handed_over_before_its_port_closed_deserves_grace(
-    outcome: str, serving: int, after: float, deserves: bool
+    cluster: ClusterState, outcome: str, serving: int, after: float, deserves: bool
 ) -> None:
-    cluster = ClusterState()
     passes(cluster, answer(3, in_sync=7, serving=7), at=100.0)
     if after:
         assert not passes(cluster, answer(3, outcome, in_sync=7, serving=7), at=101.0)
@@ -233,15 +227,17 @@ def test_a_broker_that_handed_over_before_its_port_closed_deserves_grace(
     assert not passes(cluster, closed, at=102.0 + after)
 
 
-def test_a_broker_that_hangs_while_it_stops_deserves_grace_once_its_port_is_closed() -> None:
-    cluster = ClusterState()
+def test_a_broker_that_hangs_while_it_stops_deserves_grace_once_its_port_is_closed(
+    cluster: ClusterState,
+) -> None:
     passes(cluster, answer(3, serving=0, in_sync=0), at=100.0)
     assert not passes(cluster, answer(3, TIMED_OUT, serving=0, in_sync=0), at=101.0)
     assert passes(cluster, answer(3, REFUSED, serving=0, in_sync=0), at=111.0) == {3: True}
 
 
-def test_a_broker_that_dies_again_before_it_serves_has_not_stopped_in_order() -> None:
-    cluster = ClusterState()
+def test_a_broker_that_dies_again_before_it_serves_has_not_stopped_in_order(
+    cluster: ClusterState,
+) -> None:
     idle: dict[str, Any] = {"in_sync": 0, "serving": 0}
     passes(cluster, answer(3, in_sync=7, serving=7), at=100.0)
     passes(cluster, answer(3, REFUSED, in_sync=7, serving=7), at=101.0)
@@ -252,15 +248,13 @@ def test_a_broker_that_dies_again_before_it_serves_has_not_stopped_in_order() ->
     assert passes(cluster, answer(3, REFUSED, **idle), at=118.0) == {3: True}
 
 
-def test_an_older_collector_counts_in_sync_sets_only() -> None:
-    cluster = ClusterState()
+def test_an_older_collector_counts_in_sync_sets_only(cluster: ClusterState) -> None:
     passes(cluster, answer(3, in_sync=7), at=100.0)
     assert not passes(cluster, answer(3, REFUSED, in_sync=1), at=101.0)
     assert passes(cluster, answer(3, REFUSED, in_sync=0), at=102.0) == {3: True}
 
 
-def test_every_share_counts() -> None:
-    cluster = ClusterState()
+def test_every_share_counts(cluster: ClusterState) -> None:
     passes(cluster, answer(3, in_sync=0, serving=0), at=100.0)
     other = CollectorClock(1, 0, 100.0, 100.0, 1000.0, "1/2", in_sync={3: 4}, serving={3: 4})
     cluster.collectors["c"].shard = "0/2"
@@ -272,8 +266,7 @@ def test_every_share_counts() -> None:
     assert passes(cluster, answer(3, REFUSED, in_sync=0, serving=0), at=102.0) == {3: True}
 
 
-def test_answers_are_counted_while_they_stay_the_same() -> None:
-    cluster = ClusterState()
+def test_answers_are_counted_while_they_stay_the_same(cluster: ClusterState) -> None:
     for at, outcome in ((10.0, OK), (11.0, OK), (12.0, REFUSED), (13.0, REFUSED)):
         apply_answers(cluster, [answer(1, outcome), answer(2)], at)
     one, two = cluster.brokers[1], cluster.brokers[2]
@@ -284,8 +277,7 @@ def test_answers_are_counted_while_they_stay_the_same() -> None:
     assert [*cluster.brokers] == [2], "a broker that the pass does not name is forgotten"
 
 
-def test_no_broker_has_failed_while_none_answers() -> None:
-    cluster = ClusterState()
+def test_no_broker_has_failed_while_none_answers(cluster: ClusterState) -> None:
     for at, outcome in ((10.0, OK), (11.0, TIMED_OUT), (12.0, OK)):
         apply_answers(cluster, [answer(1, outcome), answer(2, outcome)], at)
         assert not cluster.is_absent(1, at)
@@ -336,9 +328,8 @@ def test_grace_that_has_ended_does_not_start_again_when_the_broker_returns() -> 
     ("absence", "returning"), [(1.0, PAUSE_SECONDS), (30.0, 30.0), (900.0, RETURN_SECONDS)]
 )
 def test_a_broker_that_was_absent_is_returning_for_as_long(
-    absence: float, returning: float
+    cluster: ClusterState, absence: float, returning: float
 ) -> None:
-    cluster = ClusterState()
     apply_answers(cluster, [answer(1), answer(2)], 10.0)
     apply_answers(cluster, [answer(1, TIMED_OUT), answer(2)], 11.0)
     assert cluster.is_absent(1, 11.0)
@@ -365,8 +356,7 @@ def test_without_counts_a_second_absence_ends_the_grace() -> None:
         assert not cluster.in_grace(9, 100.0)
 
 
-def test_with_counts_each_absence_has_its_own_explanation() -> None:
-    cluster = ClusterState()
+def test_with_counts_each_absence_has_its_own_explanation(cluster: ClusterState) -> None:
     full: dict[str, Any] = {"in_sync": 4, "serving": 4}
     idle: dict[str, Any] = {"in_sync": 0, "serving": 0}
     passes(cluster, *(answer(b, **full) for b in (1, 2, 3)), at=100.0)
@@ -385,8 +375,7 @@ def test_a_node_in_an_older_checkpoint_decodes_and_takes_the_next_event() -> Non
     assert (cluster.nodes[1].fenced, cluster.nodes[1].metadata_log_end_offset) == (True, 90)
 
 
-def test_the_begin_of_a_controlled_shutdown_is_kept_until_it_ends() -> None:
-    cluster = ClusterState()
+def test_the_begin_of_a_controlled_shutdown_is_kept_until_it_ends(cluster: ClusterState) -> None:
     since = []
     for at, in_controlled_shutdown in enumerate((False, True, True, None, False, True)):
         event = BrokerState(

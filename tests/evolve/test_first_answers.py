@@ -11,21 +11,18 @@ from tidemark.core.events import OK, REFUSED, TIMED_OUT
 from tidemark.evolve.broker_answers import apply_answers, stopping_in_order
 
 
-def test_a_broker_that_answers_at_first_has_not_returned() -> None:
-    cluster = ClusterState()
+def test_a_broker_that_answers_at_first_has_not_returned(cluster: ClusterState) -> None:
     apply_answers(cluster, [answer(1, rack="a")], 5.0)
     assert cluster.brokers[1].returned_at == 0.0
     assert cluster.brokers[1].rack == "a"
 
 
-def test_a_broker_that_fails_at_first_is_absent_since_then() -> None:
-    cluster = ClusterState()
+def test_a_broker_that_fails_at_first_is_absent_since_then(cluster: ClusterState) -> None:
     apply_answers(cluster, [answer(1), answer(2, REFUSED)], 5.0)
     assert cluster.brokers[2].absent_since == 5.0
 
 
-def test_a_new_broker_pauses_as_a_known_one() -> None:
-    cluster = ClusterState()
+def test_a_new_broker_pauses_as_a_known_one(cluster: ClusterState) -> None:
     apply_answers(cluster, [answer(1)], 1.0)
     for at, outcome in ((2.0, TIMED_OUT), (3.0, TIMED_OUT), (4.0, OK)):
         apply_answers(cluster, [answer(1), answer(2, outcome)], at)
@@ -38,8 +35,9 @@ def test_the_state_of_an_older_version_does_not_say_when_a_pause_began() -> None
     assert cluster.brokers[1].pauses == []
 
 
-def test_a_broker_returns_only_from_an_absence_in_which_others_answered() -> None:
-    cluster = ClusterState()
+def test_a_broker_returns_only_from_an_absence_in_which_others_answered(
+    cluster: ClusterState,
+) -> None:
     apply_answers(cluster, [answer(1, TIMED_OUT)], 1.0)
     apply_answers(cluster, [answer(1)], 2.0)
     assert cluster.brokers[1].returning_until == 0.0

@@ -31,8 +31,7 @@ def shrinks(cluster: ClusterState) -> ShrinkComparison:
     return known.comparison
 
 
-def test_a_counter_starts_at_its_first_value_and_adds_what_it_gains() -> None:
-    cluster = ClusterState()
+def test_a_counter_starts_at_its_first_value_and_adds_what_it_gains(cluster: ClusterState) -> None:
     totals = []
     # The third process has already counted more than the second one had.
     for at, value, started in ((1, 40, 0.5), (2, 43, 0.5), (3, 1, 2.5), (4, 1, 2.5), (5, 9, 4.5)):
@@ -42,16 +41,16 @@ def test_a_counter_starts_at_its_first_value_and_adds_what_it_gains() -> None:
     assert totals == [(1, 0), (1, 3), (1, 4), (1, 4), (1, 13)]
 
 
-def test_a_process_that_does_not_report_its_start_yet_counts_once_it_does() -> None:
-    cluster = ClusterState()
+def test_a_process_that_does_not_report_its_start_yet_counts_once_it_does(
+    cluster: ClusterState,
+) -> None:
     for at, value, started in ((1, 40, 0.5), (2, 0, None), (3, 2, None), (4, 3, 1.5)):
         known = read(cluster, at, unclean_leader_elections=value, started_at=started)
     assert known.unclean_leader_elections is not None
     assert known.unclean_leader_elections.total == 3
 
 
-def test_without_a_start_a_lower_value_is_a_restart() -> None:
-    cluster = ClusterState()
+def test_without_a_start_a_lower_value_is_a_restart(cluster: ClusterState) -> None:
     for at, value in enumerate((5, 7, None, 2, 4)):
         known = read(cluster, at, isr_shrinks=value).isr_shrinks
     assert known is not None

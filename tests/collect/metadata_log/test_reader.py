@@ -73,6 +73,11 @@ def offsets(events: list[Any]) -> list[int]:
 
 
 @pytest.fixture
+def reading() -> Reading:
+    return Reading()
+
+
+@pytest.fixture
 def controller() -> FakeController:
     made = FakeController()
     made.append(registration(1, 0, fenced=False))
@@ -81,8 +86,9 @@ def controller() -> FakeController:
     return made
 
 
-def test_the_log_from_its_start_and_then_what_is_new(controller: FakeController) -> None:
-    reading = Reading()
+def test_the_log_from_its_start_and_then_what_is_new(
+    reading: Reading, controller: FakeController
+) -> None:
     reading.read(controller)
     events = reading.take()
     assert offsets(events) == [2, 3, 4]
@@ -94,8 +100,9 @@ def test_the_log_from_its_start_and_then_what_is_new(controller: FakeController)
     assert offsets(reading.take()) == [5]
 
 
-def test_records_above_the_high_watermark_wait(controller: FakeController) -> None:
-    reading = Reading()
+def test_records_above_the_high_watermark_wait(
+    reading: Reading, controller: FakeController
+) -> None:
     reading.read(controller)
     reading.take()
     controller.append(change(0, isr=[1]), commit=False)
@@ -106,8 +113,9 @@ def test_records_above_the_high_watermark_wait(controller: FakeController) -> No
     assert offsets(reading.take()) == [5]
 
 
-def test_a_new_controller_without_the_uncommitted_records(controller: FakeController) -> None:
-    reading = Reading()
+def test_a_new_controller_without_the_uncommitted_records(
+    reading: Reading, controller: FakeController
+) -> None:
     reading.read(controller)
     controller.append(change(0, isr=[1]), commit=False)
     reading.read(controller)
@@ -150,8 +158,9 @@ def test_the_history_of_a_deleted_topic_is_no_news(controller: FakeController) -
     assert [(e.topic, e.partition) for e in reading.take()] == [("t", 0), ("t", 1)]
 
 
-def test_a_log_that_moved_on_is_read_from_its_snapshot(controller: FakeController) -> None:
-    reading = Reading()
+def test_a_log_that_moved_on_is_read_from_its_snapshot(
+    reading: Reading, controller: FakeController
+) -> None:
     reading.read(controller)
     reading.take()
     controller.append(RemoveTopicRecord(topic_id(1)), topic(2, "u"), partition(0, of=2))
@@ -180,8 +189,9 @@ def test_a_snapshot_that_is_replaced_meanwhile(controller: FakeController) -> No
     assert [e.partition_epoch for e in reading.take()] == [1]
 
 
-def test_a_log_that_lost_what_was_applied_is_read_again(controller: FakeController) -> None:
-    reading = Reading()
+def test_a_log_that_lost_what_was_applied_is_read_again(
+    reading: Reading, controller: FakeController
+) -> None:
     reading.read(controller)
     other = FakeController(epoch=9)
     other.append(topic(3, "new"), partition(0, of=3))
@@ -195,8 +205,7 @@ def test_a_log_that_lost_what_was_applied_is_read_again(controller: FakeControll
     ]
 
 
-def test_another_quorum_with_lower_epochs(controller: FakeController) -> None:
-    reading = Reading()
+def test_another_quorum_with_lower_epochs(reading: Reading, controller: FakeController) -> None:
     reading.read(controller)
     controller.error = 42
     reading.read(controller)
@@ -220,8 +229,9 @@ def test_what_is_wrong_is_named(controller: FakeController, error: int, reason: 
     assert reason in (Reading().read(controller).reason or "")
 
 
-def test_a_damaged_batch_is_not_applied_in_part(controller: FakeController) -> None:
-    reading = Reading()
+def test_a_damaged_batch_is_not_applied_in_part(
+    reading: Reading, controller: FakeController
+) -> None:
     reading.read(controller)
     reading.take()
     controller.log.append(encode_batch(controller.end, [b"\x01\x05\x09"], epoch=5))
