@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from tests.collect import wire_answers
 from tests.collect.recorded_answers import decode_by_library, try_library
 from tidemark.collect.codecs.metadata import (
     MAX_VERSION,
@@ -19,7 +20,7 @@ from tidemark.collect.codecs.metadata import (
     MetadataDecoder,
     encode_metadata_request,
 )
-from tidemark.collect.codecs.metadata_image import TopicMetadata
+from tidemark.collect.codecs.metadata_image import PartitionMetadata, TopicMetadata
 from tidemark.core.errors import WireError
 
 VERSIONS = st.integers(MIN_VERSION, MAX_VERSION)
@@ -130,33 +131,11 @@ def test_arbitrary_bytes_raise_only_wire_errors(data: bytes, version: int) -> No
 
 def encoded(topics: dict[str, int], controller: int = 1) -> bytes:
     """Topics with one partition and the given leader epoch."""
-    partition = topic_class.MetadataResponsePartition
-    answer = MetadataResponse(
-        throttle_time_ms=0,
-        brokers=[],
-        cluster_id="c",
-        controller_id=controller,
-        topics=[
-            topic_class(
-                error_code=0,
-                name=name,
-                is_internal=False,
-                partitions=[
-                    partition(
-                        error_code=0,
-                        partition_index=0,
-                        leader_id=1,
-                        leader_epoch=epoch,
-                        replica_nodes=[1, 2],
-                        isr_nodes=[1, 2],
-                        offline_replicas=[],
-                    )
-                ],
-            )
-            for name, epoch in topics.items()
-        ],
-    )
-    return bytes(answer.encode(version=12))
+    shown = {
+        name: {0: PartitionMetadata(1, epoch, (1, 2), (1, 2), 0)} for name, epoch in topics.items()
+    }
+    listed = [(name, None, 0, partitions) for name, partitions in shown.items()]
+    return wire_answers.metadata({}, "c", controller, listed, 12)
 
 
 def test_topics_that_did_not_change_are_the_same_objects() -> None:
