@@ -13,3 +13,9 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[FakeCluster]:
     made = FakeCluster(getattr(request, "param", None))
     yield made
     made.close()
+
+
+@pytest.fixture
+def topic_t(cluster: FakeCluster) -> None:
+    """A fully replicated partition, t-0, whose logs end at 7."""
+    cluster.topic("t", 7)

@@ -94,16 +94,14 @@ def test_a_broker_that_answers_nonsense_is_named_at_the_second_time(cluster: Fak
 def test_topics_that_may_not_be_read_are_named_until_they_may(cluster: FakeCluster) -> None:
     for name in ("d", "c", "b", "a"):
         cluster.topic(name, 5)
-    for broker in cluster.brokers:
-        broker.fetch_error = 29
+    cluster.set(fetch_error=29)
     cluster.run(2)
     assert cluster.passes.refused()["records"] == ("TOPIC_AUTHORIZATION_FAILED (a, b, c, …)",)
     # A broker that does not answer has not granted anything.
     cluster.brokers[1].close()
     cluster.run(2)
     assert "records" in cluster.passes.refused()
-    for broker in cluster.brokers:
-        broker.fetch_error = 0
+    cluster.set(fetch_error=0)
     cluster.run()
     assert "records" not in cluster.passes.refused()
 
