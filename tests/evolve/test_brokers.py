@@ -146,12 +146,30 @@ def test_every_field_of_a_broker_event_is_of_one_group() -> None:
     assert sorted(grouped) == sorted({*BrokerState.__struct_fields__} - unused)
 
 
-def test_a_new_incarnation_is_a_restart(cluster: ClusterState) -> None:
-    restarts = []
-    for at, incarnation in ((10.0, 7), (11.0, 7), (12.0, None), (13.0, 8), (14.0, 8)):
-        apply_broker(cluster, BrokerState(broker=1, observed_at=at, incarnation=incarnation))
-        restarts.append((cluster.nodes[1].incarnation, cluster.nodes[1].restarted_at))
-    assert restarts == [(7, None), (7, None), (7, None), (8, 13.0), (8, 13.0)]
+@pytest.mark.parametrize(
+    ("field", "reported", "shown", "expected"),
+    [
+        # A new incarnation is a restart.
+        ("incarnation", (7, 7, None, 8, 8), "incarnation", [7, 7, 7, 8, 8]),
+        ("incarnation", (7, 7, None, 8, 8), "restarted_at", [None, None, None, 3.0, 3.0]),
+        # The begin of a controlled shutdown is kept until it ends.
+        (
+            "in_controlled_shutdown",
+            (False, True, True, None, False, True),
+            "stopping_since",
+            [None, 1.0, 1.0, 1.0, None, 5.0],
+        ),
+    ],
+)
+def test_what_a_node_keeps_of_its_events(
+    cluster: ClusterState, field: str, reported: tuple[Any, ...], shown: str, expected: list[Any]
+) -> None:
+    found = []
+    for at, value in enumerate(reported):
+        event: dict[str, Any] = {"observed_at": float(at), field: value}
+        apply_broker(cluster, BrokerState(broker=1, **event))
+        found.append(getattr(cluster.nodes[1], shown))
+    assert found == expected
 
 
 def test_a_bounded_number_of_nodes_and_purgatory_samples_is_known(cluster: ClusterState) -> None:
@@ -227,31 +245,41 @@ def test_a_broker_that_handed_over_before_its_port_closed_deserves_grace(
     assert not passes(cluster, closed, at=102.0 + after)
 
 
-def test_a_broker_that_hangs_while_it_stops_deserves_grace_once_its_port_is_closed(
-    cluster: ClusterState,
+IDLE: dict[str, Any] = {"in_sync": 0, "serving": 0}
+FULL: dict[str, Any] = {"in_sync": 7, "serving": 7}
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        # A broker that hangs while it stops deserves grace once its port is closed.
+        [(100.0, OK, IDLE, False), (101.0, TIMED_OUT, IDLE, False), (111.0, REFUSED, IDLE, True)],
+        # One that dies again before it serves has not stopped in order.
+        [
+            (100.0, OK, FULL, False),
+            (101.0, REFUSED, FULL, False),
+            (109.0, REFUSED, IDLE, False),
+            (110.0, OK, IDLE, False),
+            (111.0, REFUSED, IDLE, False),
+            (115.0, OK, IDLE, False),
+            (116.0, OK, FULL, False),
+            (117.0, OK, IDLE, False),
+            (118.0, REFUSED, IDLE, True),
+        ],
+        # An older collector counts in-sync sets only.
+        [
+            (100.0, OK, {"in_sync": 7}, False),
+            (101.0, REFUSED, {"in_sync": 1}, False),
+            (102.0, REFUSED, {"in_sync": 0}, True),
+        ],
+    ],
+)
+def test_when_a_broker_has_stopped_in_order(
+    cluster: ClusterState, answers: list[tuple[float, str, dict[str, Any], bool]]
 ) -> None:
-    passes(cluster, answer(3, serving=0, in_sync=0), at=100.0)
-    assert not passes(cluster, answer(3, TIMED_OUT, serving=0, in_sync=0), at=101.0)
-    assert passes(cluster, answer(3, REFUSED, serving=0, in_sync=0), at=111.0) == {3: True}
-
-
-def test_a_broker_that_dies_again_before_it_serves_has_not_stopped_in_order(
-    cluster: ClusterState,
-) -> None:
-    idle: dict[str, Any] = {"in_sync": 0, "serving": 0}
-    passes(cluster, answer(3, in_sync=7, serving=7), at=100.0)
-    passes(cluster, answer(3, REFUSED, in_sync=7, serving=7), at=101.0)
-    for at, outcome in ((109.0, REFUSED), (110.0, OK), (111.0, REFUSED), (115.0, OK)):
-        assert not passes(cluster, answer(3, outcome, **idle), at=at), at
-    passes(cluster, answer(3, in_sync=7, serving=7), at=116.0)
-    passes(cluster, answer(3, **idle), at=117.0)
-    assert passes(cluster, answer(3, REFUSED, **idle), at=118.0) == {3: True}
-
-
-def test_an_older_collector_counts_in_sync_sets_only(cluster: ClusterState) -> None:
-    passes(cluster, answer(3, in_sync=7), at=100.0)
-    assert not passes(cluster, answer(3, REFUSED, in_sync=1), at=101.0)
-    assert passes(cluster, answer(3, REFUSED, in_sync=0), at=102.0) == {3: True}
+    for at, outcome, counts, deserves in answers:
+        stopping = passes(cluster, answer(3, outcome, **counts), at=at)
+        assert stopping == ({3: True} if deserves else {}), at
 
 
 def test_every_share_counts(cluster: ClusterState) -> None:
@@ -284,44 +312,44 @@ def test_no_broker_has_failed_while_none_answers(cluster: ClusterState) -> None:
     assert cluster.brokers[1].failed_at == 0.0
 
 
+AWAY: dict[str, Any] = {"absent_since": 50.0}
+
+
 @pytest.mark.parametrize(
-    ("before", "outcome", "absent_since", "grace_until"),
+    ("before", "outcome", "fields", "grace_until"),
     [
         # A broker that came back has a minute to join the in-sync sets, or as long as it was away.
-        (REFUSED, OK, 50.0, 100.0 + RETURN_SECONDS),
-        (REFUSED, OK, 100.0 - 2 * RETURN_SECONDS, 100.0 + 2 * RETURN_SECONDS),
+        (REFUSED, OK, AWAY, 100.0 + RETURN_SECONDS),
+        (
+            REFUSED,
+            OK,
+            {"absent_since": 100.0 - 2 * RETURN_SECONDS},
+            100.0 + 2 * RETURN_SECONDS,
+        ),
         # The state of an older version does not know since when it was away.
-        (REFUSED, OK, 0.0, 100.0 + RETURN_SECONDS),
+        (REFUSED, OK, {}, 100.0 + RETURN_SECONDS),
         # A new absence needs a new grace, unless the broker is slow after its start.
-        (OK, REFUSED, 50.0, 0.0),
-        (OK, UNREACHABLE, 50.0, 0.0),
-        (OK, TIMED_OUT, 50.0, 900.0),
-        (TIMED_OUT, TIMED_OUT, 100.1 - SLOW_SECONDS, 900.0),
-        (TIMED_OUT, TIMED_OUT, 100.0 - SLOW_SECONDS, 0.0),
-        (REFUSED, REFUSED, 0.0, 900.0),
+        (OK, REFUSED, AWAY, 0.0),
+        (OK, UNREACHABLE, AWAY, 0.0),
+        (OK, TIMED_OUT, AWAY, 900.0),
+        (TIMED_OUT, TIMED_OUT, {"absent_since": 100.1 - SLOW_SECONDS}, 900.0),
+        (TIMED_OUT, TIMED_OUT, {"absent_since": 100.0 - SLOW_SECONDS}, 0.0),
+        (REFUSED, REFUSED, {}, 900.0),
+        # A broker that stopped in order keeps its grace however it fails.
+        (REFUSED, REFUSED, AWAY | {"in_order": True}, 900.0),
+        (REFUSED, TIMED_OUT, AWAY | {"in_order": True}, 900.0),
+        (REFUSED, UNREACHABLE, AWAY | {"in_order": True}, 900.0),
+        # Grace that has ended does not start again when the broker returns.
+        (REFUSED, OK, {"grace_until": 80.0}, 80.0),
     ],
 )
 def test_how_long_a_grace_lasts(
-    before: str, outcome: str, absent_since: float, grace_until: float
+    before: str, outcome: str, fields: dict[str, Any], grace_until: float
 ) -> None:
-    seen = BrokerSeen(before, 50.0, grace_until=900.0, absent_since=absent_since)
+    seen = BrokerSeen(before, 50.0, **{"grace_until": 900.0, **fields})
     cluster = ClusterState(brokers={1: seen})
     apply_answers(cluster, [answer(1, outcome)], 100.0)
     assert cluster.brokers[1].grace_until == grace_until
-
-
-@pytest.mark.parametrize("outcome", [REFUSED, TIMED_OUT, UNREACHABLE])
-def test_a_broker_that_stopped_in_order_keeps_its_grace_however_it_fails(outcome: str) -> None:
-    seen = BrokerSeen(REFUSED, 50.0, grace_until=900.0, absent_since=50.0, in_order=True)
-    cluster = ClusterState(brokers={1: seen})
-    apply_answers(cluster, [answer(1, outcome)], 100.0)
-    assert cluster.brokers[1].grace_until == 900.0
-
-
-def test_grace_that_has_ended_does_not_start_again_when_the_broker_returns() -> None:
-    cluster = ClusterState(brokers={1: BrokerSeen(REFUSED, 50.0, grace_until=80.0)})
-    apply_answers(cluster, [answer(1)], 100.0)
-    assert cluster.brokers[1].grace_until == 80.0
 
 
 @pytest.mark.parametrize(
@@ -373,17 +401,6 @@ def test_a_node_in_an_older_checkpoint_decodes_and_takes_the_next_event() -> Non
     cluster = ClusterState(nodes={1: node})
     apply_broker(cluster, BrokerState(broker=1, observed_at=11.0, fenced=True))
     assert (cluster.nodes[1].fenced, cluster.nodes[1].metadata_log_end_offset) == (True, 90)
-
-
-def test_the_begin_of_a_controlled_shutdown_is_kept_until_it_ends(cluster: ClusterState) -> None:
-    since = []
-    for at, in_controlled_shutdown in enumerate((False, True, True, None, False, True)):
-        event = BrokerState(
-            broker=1, observed_at=float(at), in_controlled_shutdown=in_controlled_shutdown
-        )
-        apply_broker(cluster, event)
-        since.append(cluster.nodes[1].stopping_since)
-    assert since == [None, 1.0, 1.0, 1.0, None, 5.0]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,12 @@ def pass_at(at: float, **fields: Any) -> Pass:
     return Pass(**{"number": int(at), **times, "period_ms": 1000.0, **fields})
 
 
+def advance(cluster: ClusterState, *passes: tuple[str, int, float]) -> None:
+    """Passes: (collector, its epoch, when)."""
+    for name, epoch, at in passes:
+        advance_clock(cluster, name, epoch, pass_at(at))
+
+
 def preferred(broker: int, owned: int | None, led: int | None) -> BrokerAnswer:
     return BrokerAnswer(broker=broker, outcome=OK, preferred=owned, preferred_led=led)
 
@@ -72,19 +78,14 @@ def test_a_process_whose_clock_was_ahead_is_replaced_after_some_passes(
 def test_passes_of_an_older_process_are_remembered_while_the_newer_one_runs(
     cluster: ClusterState,
 ) -> None:
-    advance_clock(cluster, "a", 3, pass_at(100.0))
-    for at in (101.0, 100.5):
-        advance_clock(cluster, "a", 2, pass_at(at))
-    advance_clock(cluster, "a", 3, pass_at(102.0))
+    advance(cluster, ("a", 3, 100.0), ("a", 2, 101.0), ("a", 2, 100.5), ("a", 3, 102.0))
     clock = cluster.collectors["a"]
     assert (clock.began_at, clock.older_at, clock.older_passes) == (100.0, 101.0, 0)
 
 
 def test_passes_beside_a_newer_process_count_until_it_is_silent(cluster: ClusterState) -> None:
-    advance_clock(cluster, "old", 1, pass_at(100.0))
-    advance_clock(cluster, "new", 2, pass_at(101.0))
-    for at in (102.0, 103.0, 104.0):
-        advance_clock(cluster, "old", 1, pass_at(at))
+    advance(cluster, ("old", 1, 100.0), ("new", 2, 101.0))
+    advance(cluster, *(("old", 1, at) for at in (102.0, 103.0, 104.0)))
     old = cluster.collectors["old"]
     assert (old.contested, old.contested_from, cluster.collectors["new"].contested) == (3, 51.0, 0)
     # By the monotonic clock of the older one, since its first pass after the newer one's last.
@@ -135,16 +136,20 @@ def test_a_new_process_measures_the_silence_of_others_from_its_own_beginning(
     assert not cluster.is_silent("a", "z"), "a collector without a pass"
 
 
-def test_the_first_pass_of_an_older_process_counts_too(cluster: ClusterState) -> None:
-    advance_clock(cluster, "new", 2, pass_at(101.0))
-    advance_clock(cluster, "old", 1, pass_at(102.0))
-    assert cluster.collectors["old"].contested == 1
-
-
-def test_two_processes_of_the_same_age_do_not_contest(cluster: ClusterState) -> None:
-    for name, at in (("a", 100.0), ("b", 101.0), ("a", 102.0)):
-        advance_clock(cluster, name, 1, pass_at(at))
-    assert [clock.contested for clock in cluster.collectors.values()] == [0, 0]
+@pytest.mark.parametrize(
+    ("passes", "contested"),
+    [
+        # The first pass of an older process counts too.
+        ([("new", 2, 101.0), ("old", 1, 102.0)], {"new": 0, "old": 1}),
+        # Two processes of the same age do not contest.
+        ([("a", 1, 100.0), ("b", 1, 101.0), ("a", 1, 102.0)], {"a": 0, "b": 0}),
+    ],
+)
+def test_a_pass_of_an_older_process_contests(
+    cluster: ClusterState, passes: list[tuple[str, int, float]], contested: dict[str, int]
+) -> None:
+    advance(cluster, *passes)
+    assert {name: clock.contested for name, clock in cluster.collectors.items()} == contested
 
 
 def test_refused_passes_count_once_each(cluster: ClusterState) -> None:

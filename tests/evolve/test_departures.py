@@ -39,43 +39,56 @@ def test_a_fall_of_the_count_is_a_departure(cluster: Cluster) -> None:
     assert cluster.brokers[3].in_sync == 40
 
 
-def test_a_small_fall_may_be_a_reassignment_where_departures_are_not_counted(
-    cluster: Cluster,
+Counts = dict[str, Any]
+LEFT_TWO: Counts = {"left": 2, "left_most": ["a-1", "b-2"]}
+
+
+@pytest.mark.parametrize(
+    ("counted", "departures"),
+    [
+        # A small fall may be a reassignment where departures are not counted.
+        (
+            [(1.0, 40, {}), (2.0, 30, {}), (3.0, 16, {}), (4.0, 40, {}), (5.0, 20, {})],
+            [Departure(5.0, 5.0, 20)],
+        ),
+        # A collector that counts what a broker left sees no reassignment.
+        ([(1.0, 40, {"left": 0}), (2.0, 20, {"left": 0})], []),
+        # It left two sets, and joined two others in the same pass.
+        (
+            [(1.0, 40, {"left": 0}), (2.0, 20, {"left": 0}), (3.0, 20, LEFT_TWO)],
+            [Departure(3.0, 3.0, 2, returned=0, names=["a-1", "b-2"])],
+        ),
+        # Partitions that return and leave in one pass count as both.
+        (
+            [(1.0, 40, {"left": 0}), (2.0, 10, {"left": 30}), (3.0, 10, {"left": 4})],
+            [Departure(2.0, 3.0, 34, returned=4)],
+        ),
+    ],
+)
+def test_what_counts_as_a_departure(
+    cluster: Cluster, counted: list[tuple[float, int, Counts]], departures: list[Departure]
 ) -> None:
-    for at, in_sync in ((1.0, 40), (2.0, 30), (3.0, 16), (4.0, 40), (5.0, 20)):
-        cluster.count(at, in_sync)
-    assert cluster.departures == [Departure(5.0, 5.0, 20)]
+    for at, in_sync, counts in counted:
+        cluster.count(at, in_sync, **counts)
+    assert cluster.departures == departures
 
 
-def test_a_collector_that_counts_what_a_broker_left_sees_no_reassignment(cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    ("grace_until", "in_sync", "departures"),
+    [
+        # What began in the grace of a restart stays orderly. Grace is over at its end.
+        (2.5, [39, 38], [(2, True)]),
+        (2.0, [39], [(1, False)]),
+    ],
+)
+def test_a_departure_in_the_grace_of_a_restart_is_orderly(
+    cluster: Cluster, grace_until: float, in_sync: list[int], departures: list[tuple[int, bool]]
+) -> None:
     cluster.count(1.0, 40, left=0)
-    cluster.count(2.0, 20, left=0)
-    assert cluster.departures == []
-    # It left two sets, and joined two others in the same pass.
-    cluster.count(3.0, 20, left=2, left_most=["a-1", "b-2"])
-    assert cluster.departures == [Departure(3.0, 3.0, 2, returned=0, names=["a-1", "b-2"])]
-
-
-def test_partitions_that_return_and_leave_in_one_pass_count_as_both(cluster: Cluster) -> None:
-    cluster.count(1.0, 40, left=0)
-    cluster.count(2.0, 10, left=30)
-    cluster.count(3.0, 10, left=4)
-    assert cluster.departures == [Departure(2.0, 3.0, 34, returned=4)]
-
-
-def test_a_departure_that_began_in_the_grace_of_a_restart_stays_orderly(cluster: Cluster) -> None:
-    cluster.count(1.0, 40, left=0)
-    cluster.brokers[3].grace_until = 2.5
-    for at, in_sync in ((2.0, 39), (3.0, 38)):
-        cluster.count(at, in_sync, left=1)
-    assert [(d.partitions, d.orderly) for d in cluster.departures] == [(2, True)]
-
-
-def test_grace_is_over_at_its_end(cluster: Cluster) -> None:
-    cluster.count(1.0, 40, left=0)
-    cluster.brokers[3].grace_until = 2.0
-    cluster.count(2.0, 39, left=1)
-    assert [d.orderly for d in cluster.departures] == [False]
+    cluster.brokers[3].grace_until = grace_until
+    for at, count in enumerate(in_sync, start=2):
+        cluster.count(float(at), count, left=1)
+    assert [(d.partitions, d.orderly) for d in cluster.departures] == departures
 
 
 def test_departures_are_apart_when_the_broker_had_returned_or_time_passed(cluster: Cluster) -> None:
