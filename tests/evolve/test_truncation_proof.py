@@ -27,27 +27,6 @@ def judge(cut: int, before: dict[str, Any] | None = None, **known: Any) -> Cut:
 
 
 @pytest.mark.parametrize(
-    ("cut", "lineage", "expected"),
-    [
-        # The same epochs as the leader: all below the high watermark was committed.
-        (8, [(0, 12), (1, 20)], (PROVEN, 20)),
-        (12, [(0, 12), (1, 20)], (PROVEN, 20)),
-        # A tail of epoch 0 above what epoch 0 committed: other records were committed there.
-        (12, [(0, 20)], (POSSIBLE, None)),
-        (9, [(0, 20)], (PROVEN, 12)),
-        (11, [(0, 20)], (PROVEN, 12)),
-        # Its log is not known.
-        (8, None, (POSSIBLE, None)),
-    ],
-)
-def test_the_epochs_of_its_own_log_decide(
-    cut: int, lineage: list[tuple[int, int]] | None, expected: tuple[CutVerdict, int | None]
-) -> None:
-    found = judge(cut, lineage=lineage)
-    assert (found.verdict, found.below) == expected
-
-
-@pytest.mark.parametrize(
     ("known", "verdict"),
     [
         # A follower knows what is committed, and its leader's own log had it.
@@ -126,16 +105,30 @@ def test_deleted_records_were_not_cut() -> None:
 
 EIGHT = [(epoch, 14 + epoch) for epoch in range(1, 9)]
 LEADING = {"leader": 2, "lineage": [(0, 12), (1, 20)], "lineage_complete_from": 0}
+# The whole log of broker 3 is cut off.
+CUT_TO_0: dict[str, Any] = {"log_end_offset": 20, "log_start_offset": 0}
 
 
 @pytest.mark.parametrize(
-    ("before", "known", "expected"),
+    ("cut", "before", "known", "expected"),
     [
+        # The epochs of its own log decide.
+        # The same epochs as the leader: all below the high watermark was committed.
+        (8, {}, {"lineage": [(0, 12), (1, 20)]}, (PROVEN, 20)),
+        (12, {}, {"lineage": [(0, 12), (1, 20)]}, (PROVEN, 20)),
+        # A tail of epoch 0 above what epoch 0 committed: other records were committed there.
+        (12, {}, {"lineage": [(0, 20)]}, (POSSIBLE, None)),
+        (9, {}, {"lineage": [(0, 20)]}, (PROVEN, 12)),
+        (11, {}, {"lineage": [(0, 20)]}, (PROVEN, 12)),
+        # Its log is not known.
+        (8, {}, {"lineage": None}, (POSSIBLE, None)),
+        # The newest lineage that is known of its own log.
         # The leader's own lineage, its lineage of an earlier leadership, and a sampled one.
-        (LEADING, {"broker": 2, "leader_epoch": 2}, (PROVEN, 20)),
-        ({**LEADING, "lineage": []}, {"broker": 2, "leader_epoch": 2}, (POSSIBLE, None)),
-        ({}, {"broker": 1, "leader_epoch": 2, "log_end_offset": 15}, (PROVEN, 12)),
+        (11, LEADING, {"broker": 2, "leader_epoch": 2}, (PROVEN, 20)),
+        (11, {**LEADING, "lineage": []}, {"broker": 2, "leader_epoch": 2}, (POSSIBLE, None)),
+        (11, {}, {"broker": 1, "leader_epoch": 2, "log_end_offset": 15}, (PROVEN, 12)),
         (
+            11,
             {},
             {
                 "broker": 1,
@@ -147,11 +140,13 @@ LEADING = {"leader": 2, "lineage": [(0, 12), (1, 20)], "lineage_complete_from": 
         ),
         # It was read before the broker led.
         (
+            11,
             {"committed": [FIRST, replace(SECOND, lineage=[(0, 12), (1, 20)])]},
             {"broker": 2, "leader_epoch": 2, "lineage": [(0, 20)]},
             (POSSIBLE, None),
         ),
         (
+            11,
             {
                 "committed": [
                     FIRST,
@@ -163,46 +158,45 @@ LEADING = {"leader": 2, "lineage": [(0, 12), (1, 20)], "lineage_complete_from": 
         ),
         # A sampled lineage of as many epochs as are read may lack older ones.
         (
+            11,
             {},
             {"leader_epoch": 2, "lineage": [(epoch, 20) for epoch in range(1, 9)]},
             (POSSIBLE, None),
         ),
-        ({}, {"leader_epoch": 2, "lineage": EIGHT}, (POSSIBLE, None)),
-        ({}, {"leader_epoch": 2, "lineage": [(1, 20)]}, (PROVEN, 20)),
-    ],
-)
-def test_the_lineage_is_the_newest_that_is_known_of_its_own_log(
-    before: dict[str, Any], known: dict[str, Any], expected: tuple[CutVerdict, int | None]
-) -> None:
-    found = judge(11, before, **known)
-    assert (found.verdict, found.below) == expected
-
-
-# The whole log of broker 3 is cut off.
-CUT_TO_0: dict[str, Any] = {"log_end_offset": 20, "log_start_offset": 0}
-
-
-@pytest.mark.parametrize(
-    ("before", "known", "expected"),
-    [
+        (11, {}, {"leader_epoch": 2, "lineage": EIGHT}, (POSSIBLE, None)),
+        (11, {}, {"leader_epoch": 2, "lineage": [(1, 20)]}, (PROVEN, 20)),
+        # A cut to the beginning is judged from the first record on.
         # Nothing proves even the first record, nor that it was another one.
-        ({}, {}, (POSSIBLE, None)),
-        ({}, {"leader_epoch": 2, "lineage": [(2, 20)]}, (POSSIBLE, None)),
-        ({}, {"leader_epoch": 0, "high_watermark": None}, (POSSIBLE, None)),
-        ({}, {"leader_epoch": 0, "high_watermark": 0}, (POSSIBLE, None)),
+        (0, {}, CUT_TO_0, (POSSIBLE, None)),
+        (0, {}, CUT_TO_0 | {"leader_epoch": 2, "lineage": [(2, 20)]}, (POSSIBLE, None)),
+        (0, {}, CUT_TO_0 | {"leader_epoch": 0, "high_watermark": None}, (POSSIBLE, None)),
+        (0, {}, CUT_TO_0 | {"leader_epoch": 0, "high_watermark": 0}, (POSSIBLE, None)),
         # A former leader's high watermark proves nothing.
-        ({"leader": 9}, {"broker": 1, "leader_epoch": 1, "lineage": [(2, 20)]}, (POSSIBLE, None)),
+        (
+            0,
+            {"leader": 9},
+            CUT_TO_0 | {"broker": 1, "leader_epoch": 1, "lineage": [(2, 20)]},
+            (POSSIBLE, None),
+        ),
         # The logs part after the first record, which alone was committed.
-        ({}, {"lineage": [(0, 1), (2, 20)]}, (PROVEN, 1)),
-        ({}, {"log_end_offset": 1, "lineage": [(0, 1)]}, (PROVEN, 1)),
+        (0, {}, CUT_TO_0 | {"lineage": [(0, 1), (2, 20)]}, (PROVEN, 1)),
+        (0, {}, CUT_TO_0 | {"log_end_offset": 1, "lineage": [(0, 1)]}, (PROVEN, 1)),
         # The cache holds as many epochs as are read, from the first one on.
-        ({}, {"lineage": [(0, 5), *((epoch, 20) for epoch in range(2, 9))]}, (PROVEN, 5)),
+        (
+            0,
+            {},
+            CUT_TO_0 | {"lineage": [(0, 5), *((epoch, 20) for epoch in range(2, 9))]},
+            (PROVEN, 5),
+        ),
     ],
 )
-def test_a_cut_to_the_beginning_is_judged_from_the_first_record_on(
-    before: dict[str, Any], known: dict[str, Any], expected: tuple[CutVerdict, int | None]
+def test_the_epochs_of_its_own_log_decide(
+    cut: int,
+    before: dict[str, Any],
+    known: dict[str, Any],
+    expected: tuple[CutVerdict, int | None],
 ) -> None:
-    found = judge(0, before, **{**CUT_TO_0, **known})
+    found = judge(cut, before, **known)
     assert (found.verdict, found.below) == expected
 
 
