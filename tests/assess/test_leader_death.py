@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.assess.test_leader_choice import offline
 from tests.assess.test_safe_to_stop import view
 from tidemark.assess.leader_choice import OffsetRange, Truncation
-from tidemark.assess.leader_death import deaths, if_leader_died
+from tidemark.assess.leader_death import LeaderDeath, deaths, if_leader_died
 from tidemark.core.records import View
 
 
@@ -18,11 +19,16 @@ def led(samples: dict[int, dict[str, Any]] | None = None, **changes: Any) -> Vie
     return view({1: {"log_end_offset": 107}, **(samples or {})}, log_end_offset=107, **changes)
 
 
+def death_of(seen: View, with_it: Collection[int] = ()) -> LeaderDeath:
+    found = if_leader_died(seen, with_it)
+    assert found is not None
+    return found
+
+
 def test_the_first_in_sync_replica_of_the_assignment_leads() -> None:
-    death = if_leader_died(
+    death = death_of(
         led({2: {"log_end_offset": 102, "high_watermark": 98}, 3: {"log_end_offset": 106}})
     )
-    assert death is not None
     assert (death.election, death.successor, death.high_watermark) == ("clean", 2, 98)
     assert (death.committed, death.uncommitted) == (None, OffsetRange(102, 107))
     assert death.truncations == [Truncation(3, 102, 106, False)]
@@ -30,8 +36,7 @@ def test_the_first_in_sync_replica_of_the_assignment_leads() -> None:
 
 
 def test_a_silent_replica_is_passed_over() -> None:
-    death = if_leader_died(led({2: {"error": "timed_out"}}))
-    assert death is not None
+    death = death_of(led({2: {"error": "timed_out"}}))
     assert death.successor == 3
 
 
@@ -50,25 +55,21 @@ def test_without_an_in_sync_replica(
     behind = {2: {"log_end_offset": 40, "lag_ms": 9e3}, 3: {"log_end_offset": 90, "lag_ms": 5e3}}
     if election == "eligible":
         behind[3] = {"log_end_offset": 100, "lag_ms": 5e3}
-    death = if_leader_died(led(behind, in_sync_replicas=[1], **changes))
-    assert death is not None
+    death = death_of(led(behind, in_sync_replicas=[1], **changes))
     assert (death.election, death.committed) == (election, committed)
     assert death.lost_ms == (9e3 if election == "unclean" else 5e3)
     assert death.accepts_acks_all is False
 
 
 def test_the_only_replica_has_everything() -> None:
-    death = if_leader_died(led(assigned=[1], in_sync_replicas=[1]))
-    assert death is not None
+    death = death_of(led(assigned=[1], in_sync_replicas=[1]))
     assert (death.committed, death.uncommitted) == (OffsetRange(0, 100), OffsetRange(100, 107))
 
 
 def test_several_brokers_die_together() -> None:
-    death = if_leader_died(led(), {2})
-    assert death is not None
+    death = death_of(led(), {2})
     assert (death.successor, death.in_sync_left, death.accepts_acks_all) == (3, 1, False)
-    gone = if_leader_died(led(), {2, 3})
-    assert gone is not None
+    gone = death_of(led(), {2, 3})
     assert (gone.election, gone.committed) == ("offline", OffsetRange(0, 100))
 
 

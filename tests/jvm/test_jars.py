@@ -51,6 +51,8 @@ def test_a_set_is_fetched_once(
     first = broker_jars(java=JAVA)
     assert [jar.name for jar in first] == ["a-1.jar", "kafka_2.13-4.1.2.jar"]
     assert all(jar.exists() for jar in first)
+    marker = json.loads((first[0].parent / "complete.json").read_text(encoding="utf-8"))
+    assert marker["jars"] == ["a-1.jar", "kafka_2.13-4.1.2.jar"]
     assert broker_jars(java=JAVA) == first
     assert ivy_runs.calls == 1
 
@@ -164,12 +166,3 @@ def test_a_failed_resolution_is_one_line_with_ivys_reason(tmp_path: Path) -> Non
         run_ivy(tmp_path, UNRESOLVED, 1, Console(file=io.StringIO()))
     assert "org.apache.kafka#kafka_2.13;9.9.9: not found. Cure:" in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_the_marker_lists_the_jars(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jars, "resolve", FakeIvy(["b-2.jar", "a-1.jar"]))
-    place = broker_jars(java=JAVA)[0].parent
-    assert json.loads((place / "complete.json").read_text(encoding="utf-8"))["jars"] == [
-        "a-1.jar",
-        "b-2.jar",
-    ]
