@@ -65,18 +65,37 @@ def test_only_a_collector_that_publishes_needs_the_metrics_port(
             command.collect.callback(file, None, None, "topic", 1)  # type: ignore[misc]
 
 
-def test_no_cluster_is_one_line_and_exit_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("configured", "arguments", "message"),
+    [
+        (
+            "clusters: [{name: a}]",
+            ["--cluster", "b"],
+            "no cluster is called `b`; the configuration has a.",
+        ),
+        ("topics: {}", [], "no cluster to watch: list clusters in the file"),
+        (
+            "clusters: [{name: a}]",
+            ["--metadata-dir", "{folder}", "--cluster", "b"],
+            "no cluster is called `b`; the configuration has a.",
+        ),
+        ("clusters: [{name: a}]", ["--metadata-dir", "{folder}"], "has no segment (*.log)"),
+    ],
+)
+def test_what_cannot_be_watched_is_one_line_and_exit_2(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    configured: str,
+    arguments: list[str],
+    message: str,
 ) -> None:
     file = tmp_path / "t.yaml"
-    file.write_text("clusters: [{name: a}]\n")
-    code, line = failure(["collect", "--config", str(file), "--cluster", "b"], capsys)
+    file.write_text(configured)
+    given = [word.format(folder=tmp_path) for word in arguments]
+    code, line = failure(["collect", "--config", str(file), *given], capsys)
     assert code == 2
-    assert line == "tidemark: no cluster is called `b`; the configuration has a."
-    file.write_text("topics: {}\n")
-    code, line = failure(["collect", "--config", str(file)], capsys)
-    assert code == 2
-    assert line.startswith("tidemark: no cluster to watch: list clusters in the file")
+    assert line.startswith("tidemark: ")
+    assert message in line
 
 
 def test_flags_select_one_cluster() -> None:
@@ -117,15 +136,3 @@ def test_a_copied_metadata_log_becomes_lines_that_replay_reads(
     with pytest.raises(SystemExit):
         main(["replay", str(tmp_path / "events.jsonl")])
     assert b"critical KafkaUncleanElection" in capfdbinary.readouterr()[0]
-
-
-def test_a_metadata_folder_of_an_unknown_cluster(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "t.yaml"
-    file.write_text("clusters: [{name: a}]\n", encoding="utf-8")
-    arguments = ["collect", "--metadata-dir", str(tmp_path), "--config", str(file)]
-    code, line = failure([*arguments, "--cluster", "b"], capsys)
-    assert (code, "no cluster is called `b`; the configuration has a" in line) == (2, True)
-    code, line = failure(arguments, capsys)
-    assert (code, "has no segment (*.log)" in line) == (2, True)
