@@ -100,20 +100,36 @@ def test_shrinks_of_answering_followers_are_the_leaders() -> None:
     assert (shrinks(cluster).differs, shrinks(cluster).differs_since) == (False, None)
 
 
-def test_fewer_than_answering_followers_explain_is_a_difference() -> None:
-    cluster = ClusterState(collectors={"a": counted(0)})
-    read(cluster, 1, isr_shrinks=0)
-    cluster.collectors["a"] = counted(1)
-    read(cluster, 2, isr_shrinks=0)
-    assert shrinks(cluster).differs_since == 2
-
-
-def test_other_collectors_begin_another_comparison() -> None:
-    cluster = ClusterState(collectors={"a": counted(4)})
-    read(cluster, 1, isr_shrinks=0)
-    cluster.collectors["a"] = counted(0, epoch=6)
-    read(cluster, 2, isr_shrinks=9)
-    assert shrinks(cluster) == ShrinkComparison(2, counted_by=[6], base=(9, 0, 0))
+@pytest.mark.parametrize(
+    ("before", "after", "isr_shrinks", "comparison"),
+    [
+        # Fewer than answering followers explain is a difference.
+        (
+            counted(0),
+            counted(1),
+            0,
+            ShrinkComparison(1, counted_by=[5], base=(0, 0, 0), sampled=1, differs_since=2),
+        ),
+        # Other collectors begin another comparison.
+        (
+            counted(4),
+            counted(0, epoch=6),
+            9,
+            ShrinkComparison(2, counted_by=[6], base=(9, 0, 0)),
+        ),
+    ],
+)
+def test_the_next_read_of_shrinks(
+    cluster: ClusterState,
+    before: CollectorClock,
+    after: CollectorClock,
+    isr_shrinks: int,
+    comparison: ShrinkComparison,
+) -> None:
+    for at, (clock, count) in enumerate(((before, 0), (after, isr_shrinks)), start=1):
+        cluster.collectors["a"] = clock
+        read(cluster, at, isr_shrinks=count)
+    assert shrinks(cluster) == comparison
 
 
 def test_every_share_counts() -> None:
