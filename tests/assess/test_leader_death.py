@@ -35,11 +35,6 @@ def test_the_first_in_sync_replica_of_the_assignment_leads() -> None:
     assert (death.in_sync_left, death.accepts_acks_all, death.records) == (2, True, 5)
 
 
-def test_a_silent_replica_is_passed_over() -> None:
-    death = death_of(led({2: {"error": "timed_out"}}))
-    assert death.successor == 3
-
-
 @pytest.mark.parametrize(
     ("changes", "election", "committed"),
     [
@@ -61,16 +56,27 @@ def test_without_an_in_sync_replica(
     assert death.accepts_acks_all is False
 
 
-def test_the_only_replica_has_everything() -> None:
-    death = death_of(led(assigned=[1], in_sync_replicas=[1]))
-    assert (death.committed, death.uncommitted) == (OffsetRange(0, 100), OffsetRange(100, 107))
-
-
-def test_several_brokers_die_together() -> None:
-    death = death_of(led(), {2})
-    assert (death.successor, death.in_sync_left, death.accepts_acks_all) == (3, 1, False)
-    gone = death_of(led(), {2, 3})
-    assert (gone.election, gone.committed) == ("offline", OffsetRange(0, 100))
+@pytest.mark.parametrize(
+    ("seen", "with_it", "expected"),
+    [
+        # A silent replica is passed over.
+        (led({2: {"error": "timed_out"}}), (), {"successor": 3}),
+        # The only replica has everything.
+        (
+            led(assigned=[1], in_sync_replicas=[1]),
+            (),
+            {"committed": OffsetRange(0, 100), "uncommitted": OffsetRange(100, 107)},
+        ),
+        # Several brokers die together.
+        (led(), {2}, {"successor": 3, "in_sync_left": 1, "accepts_acks_all": False}),
+        (led(), {2, 3}, {"election": "offline", "committed": OffsetRange(0, 100)}),
+    ],
+)
+def test_who_leads_next_and_what_is_lost(
+    seen: View, with_it: Collection[int], expected: dict[str, object]
+) -> None:
+    death = death_of(seen, with_it)
+    assert {name: getattr(death, name) for name in expected} == expected
 
 
 def test_nothing_is_said_without_a_leader_or_an_in_sync_set() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tidemark.collect.codecs.metadata_image import (
@@ -147,21 +149,36 @@ def test_a_topic_is_absent_when_two_brokers_omit_it(watched: Inventory) -> None:
 WITHOUT_LEADER = {"t": {0: metadata(leader=-1, epoch=1, in_sync=(), error=5)}}
 
 
+def without_listener(*brokers: int, in_sync: tuple[int, ...] = (1,)) -> list[MetadataImage]:
+    """The leader may only lack the listener of the collector."""
+    missing = {"t": {0: metadata(leader=-1, epoch=1, in_sync=in_sync, error=72)}}
+    return [image(broker, missing) for broker in brokers]
+
+
 @pytest.mark.parametrize(
-    ("brokers", "witness", "leaderless"),
+    ("images", "options", "leaderless"),
     [
-        ([1, 2], None, True),
-        ([1], None, False),
-        ([1], 1, True),
-        ([1], 2, False),
+        # It takes two brokers or the sole witness.
+        ([image(1, WITHOUT_LEADER), image(2, WITHOUT_LEADER)], {}, True),
+        ([image(1, WITHOUT_LEADER)], {}, False),
+        ([image(1, WITHOUT_LEADER)], {"only_current_broker": 1}, True),
+        ([image(1, WITHOUT_LEADER)], {"only_current_broker": 2}, False),
         # A bootstrap server may be the same broker.
-        ([-1, 1], None, False),
+        ([image(-1, WITHOUT_LEADER), image(1, WITHOUT_LEADER)], {}, False),
+        # A missing listener is no leader once the in-sync brokers stopped.
+        (without_listener(2, 3), {}, False),
+        (without_listener(2, 3), {"stopped": {1}}, True),
+        (without_listener(2, 3, in_sync=(1, 2)), {"stopped": {1}}, False),
+        # One image may be old: another replica may lead.
+        (without_listener(3), {"stopped": {1}}, False),
+        (without_listener(3), {"stopped": {1, 2}}, True),
+        (without_listener(2, 3, in_sync=()), {"stopped": {1}}, False),
     ],
 )
-def test_leaderless_takes_two_brokers_or_the_sole_witness(
-    watched: Inventory, brokers: list[int], witness: int | None, leaderless: bool
+def test_when_a_partition_is_leaderless(
+    watched: Inventory, images: list[MetadataImage], options: dict[str, Any], leaderless: bool
 ) -> None:
-    watched.apply([image(broker, WITHOUT_LEADER) for broker in brokers], witness)
+    watched.apply(images, **options)
     assert watched.partitions["t", 0].leaderless is leaderless
     assert watched.partitions["t", 0].leader is None
 
@@ -274,29 +291,3 @@ def test_brokers_that_left_in_sync_sets(watched: Inventory) -> None:
     watched.apply([image(1, {"t": complete})])
     watched.apply([image(1, {"t": {0: metadata(replicas=(1, 3), in_sync=(1, 3))}})])
     assert watched.left_replicas.take() == {}, "broker 2 has no replica any more"
-
-
-@pytest.mark.parametrize(
-    ("brokers", "in_sync", "stopped", "leaderless"),
-    [
-        # The leader may only lack the listener of the collector.
-        ([2, 3], (1,), set(), False),
-        ([2, 3], (1,), {1}, True),
-        ([2, 3], (1, 2), {1}, False),
-        # One image may be old: another replica may lead.
-        ([3], (1,), {1}, False),
-        ([3], (1,), {1, 2}, True),
-        ([2, 3], (), {1}, False),
-    ],
-)
-def test_a_missing_listener_is_no_leader_once_the_in_sync_brokers_stopped(
-    watched: Inventory,
-    brokers: list[int],
-    in_sync: tuple[int, ...],
-    stopped: set[int],
-    leaderless: bool,
-) -> None:
-    listener_not_found = metadata(leader=-1, epoch=1, in_sync=in_sync, error=72)
-    images = [image(broker, {"t": {0: listener_not_found}}) for broker in brokers]
-    watched.apply(images, stopped=stopped)
-    assert watched.partitions["t", 0].leaderless is leaderless

@@ -196,10 +196,29 @@ def test_the_newest_epoch_must_have_committed_as_much_as_the_earlier_ones(
     assert is_folded(known(committed=table, lineage=[(3, 95), (4, 100)]), following()) is folded
 
 
-def test_a_lineage_of_many_epochs_is_renewed_at_its_end() -> None:
-    state = known(lineage=[(2, 30), (3, 50), (4, 100)], lineage_complete_from=2)
-    assert is_folded(state, following(lineage=[(4, 110)], lineage_complete_from=4))
-    assert (state.lineage, state.lineage_complete_from) == ([(2, 30), (3, 50), (4, 110)], 2)
+THREE_EPOCHS = [(2, 30), (3, 50), (4, 100)]
+
+
+@pytest.mark.parametrize(
+    ("lineage", "complete_from", "renewed"),
+    [
+        # A lineage of many epochs is renewed at its end, an unknown one is not.
+        (THREE_EPOCHS, 2, ([(2, 30), (3, 50), (4, 110)], 2)),
+        ([(3, 50), (4, 100)], None, None),
+        (None, 3, None),
+        ([], 3, None),
+    ],
+)
+def test_a_known_lineage_is_renewed_at_its_end(
+    lineage: list[tuple[int, int]] | None,
+    complete_from: int | None,
+    renewed: tuple[list[tuple[int, int]], int] | None,
+) -> None:
+    state = known(lineage=lineage, lineage_complete_from=complete_from)
+    longer = following(lineage=[(4, 110)], lineage_complete_from=4)
+    assert is_folded(state, longer) is (renewed is not None)
+    assert (state.lineage, state.lineage_complete_from) == (renewed or (lineage, complete_from))
+    assert is_folded(state, following(observed_at=12.0))
 
 
 @pytest.mark.parametrize(
@@ -349,17 +368,6 @@ def test_the_fast_path_depends_on_the_state_and_the_observation(
     state: PartitionState, event: Observation, folded: bool
 ) -> None:
     assert is_folded(state, event) is folded
-
-
-@pytest.mark.parametrize(
-    ("complete_from", "lineage"), [(None, [(3, 50), (4, 100)]), (3, None), (3, [])]
-)
-def test_an_unknown_lineage_is_not_renewed(
-    complete_from: int | None, lineage: list[tuple[int, int]] | None
-) -> None:
-    state = known(lineage=lineage, lineage_complete_from=complete_from)
-    assert not is_folded(state, following(lineage=[(4, 110)], lineage_complete_from=4))
-    assert is_folded(state, following())
 
 
 def test_what_is_read_seldom_stays_known() -> None:

@@ -146,19 +146,18 @@ def run_ivy(folder: Path, output: str, code: int, console: Console) -> None:
     ivy.resolve("broker", "<ivy-module/>", folder, folder / "ivy.jar", java, console)
 
 
-def test_progress_is_plain_lines_without_a_terminal(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("terminal", "shown"),
+    [
+        (False, r"^fetching the broker jars …\nbroker jars: 0 ready, 1 of them downloaded\n$"),
+        (True, r"broker jars .*━.*1/2"),
+    ],
+    ids=["plain lines", "a bar on a terminal"],
+)
+def test_progress(tmp_path: Path, terminal: bool, shown: str) -> None:
     output = io.StringIO()
-    run_ivy(tmp_path, IVY_OUTPUT, 0, Console(file=output))
-    assert (
-        output.getvalue()
-        == "fetching the broker jars …\nbroker jars: 0 ready, 1 of them downloaded\n"
-    )
-
-
-def test_progress_is_a_bar_on_a_terminal(tmp_path: Path) -> None:
-    output = io.StringIO()
-    run_ivy(tmp_path, IVY_OUTPUT, 0, Console(file=output, force_terminal=True, width=80))
-    assert re.search(r"broker jars .*━.*1/2", output.getvalue())
+    run_ivy(tmp_path, IVY_OUTPUT, 0, Console(file=output, force_terminal=terminal, width=80))
+    assert re.search(shown, output.getvalue())
 
 
 def test_a_failed_resolution_is_one_line_with_ivys_reason(tmp_path: Path) -> None:

@@ -65,14 +65,21 @@ def test_another_version_of_the_library_costs_the_bound_and_no_more(
     assert [record.value for record in found] == [value]
 
 
-def test_another_text_of_an_error_costs_the_cause() -> None:
-    errors = {
-        "111 ECONNREFUSED": REFUSED,
-        "Connection timed out": TIMED_OUT,
-        "Handshake failed: [SSL]": "tls_handshake_failed",
-        "Verbindung abgelehnt": UNREACHABLE,
-    }
-    assert {text: outcome_of(KafkaConnectionError(text)) for text in errors} == errors
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (ConnectionError("111 ECONNREFUSED"), REFUSED),
+        (TimeoutError("timed out"), TIMED_OUT),
+        (OSError("No route to host"), UNREACHABLE),
+        (KafkaConnectionError("111 ECONNREFUSED"), REFUSED),
+        (KafkaConnectionError("Connection timed out"), TIMED_OUT),
+        (KafkaConnectionError("Handshake failed: [SSL]"), "tls_handshake_failed"),
+        # Another text costs the cause.
+        (KafkaConnectionError("Verbindung abgelehnt"), UNREACHABLE),
+    ],
+)
+def test_outcomes_of_errors(error: Exception, outcome: str) -> None:
+    assert outcome_of(error) == outcome
 
 
 def test_a_producer_that_cannot_deliver_ends_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
