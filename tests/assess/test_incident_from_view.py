@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.export.make import NOW, alert, view
-from tidemark.assess.incident.from_view import MAX_STEPS, PAUSE_SECONDS, newest_incident
+from tidemark.assess.incident.from_view import MAX_STEPS, PAUSE_SECONDS, Incident, newest_incident
 from tidemark.assess.incident.step import happenings
 from tidemark.core.records import Alert, LastCommittedView, ReplicaView, View
 
@@ -20,9 +20,14 @@ HISTORY: list[tuple[float, list[int]]] = [
 ]
 
 
-def shown(one: View, *alerts: Alert) -> list[tuple[float, str]]:
+def incident(one: View, *alerts: Alert) -> Incident:
     found = newest_incident(one, alerts, NOW)
     assert found is not None
+    return found
+
+
+def shown(one: View, *alerts: Alert) -> list[tuple[float, str]]:
+    found = incident(one, *alerts)
     return [(NOW - step.at, "; ".join(happenings(step))) for step in found.steps]
 
 
@@ -53,8 +58,8 @@ def test_steps_begin_after_the_last_long_pause() -> None:
 
 def test_each_step_has_the_in_sync_set_of_its_time() -> None:
     early = alert("KafkaOffline", starts_at=NOW - 200, severity="critical", broker=None)
-    found = newest_incident(view(isr_history=HISTORY[1:]), [early], NOW)
-    assert found is not None and found.goes_on
+    found = incident(view(isr_history=HISTORY[1:]), early)
+    assert found.goes_on
     assert [step.in_sync_replicas for step in found.steps] == [[1], [1], [2], [2]]
     assert happenings(found.steps[1]) == ["CRITICAL KafkaOffline fires"]
 
@@ -84,31 +89,28 @@ def test_alerts_about_its_brokers_are_steps_and_do_not_extend_it() -> None:
 
 def test_what_was_not_seen_is_marked() -> None:
     seen = ReplicaView(broker=1, sampled_at=NOW - 40)
-    found = newest_incident(view(missed_passes=8, replicas=[seen]), [], NOW)
-    assert found is not None and found.goes_on
+    found = incident(view(missed_passes=8, replicas=[seen]))
+    assert found.goes_on
     (step,) = found.steps
     assert (step.at, step.until) == (NOW - 40, NOW)
     assert step.changes == [
         "nothing was seen for 40.0 s: 8 passes in a row did not see the partition"
     ]
     gap = past("KafkaCollectorGap", 200, 150, evidence={"last_seen_at": NOW - 210}, broker=None)
-    found = newest_incident(view(isr_history=HISTORY), [gap], NOW)
-    assert found is not None
+    found = incident(view(isr_history=HISTORY), gap)
     assert [(NOW - s.at, NOW - s.until) for s in found.steps if s.until] == [(210, 150)]
 
 
 def test_a_full_history_may_lack_earlier_changes() -> None:
     full = [(NOW - 100 + n, [1 + n % 2]) for n in range(16)]
-    found = newest_incident(view(isr_history=full), [], NOW)
-    assert found is not None and found.changes_since == NOW - 100
-    found = newest_incident(view(isr_history=[(NOW - 9_000, [1]), *full[1:]]), [], NOW)
-    assert found is not None and found.changes_since is None
+    assert incident(view(isr_history=full)).changes_since == NOW - 100
+    longer = [(NOW - 9_000, [1]), *full[1:]]
+    assert incident(view(isr_history=longer)).changes_since is None
 
 
 def test_the_newest_steps_are_kept() -> None:
     alerts = [past("KafkaFollowerLag", 500 - n, 499.5 - n) for n in range(MAX_STEPS)]
-    found = newest_incident(view(), alerts, NOW)
-    assert found is not None
+    found = incident(view(), *alerts)
     assert (len(found.steps), found.omitted) == (MAX_STEPS, MAX_STEPS + 1)
 
 

@@ -34,22 +34,23 @@ def follower(log_end: int | None = 100, error: str | None = None) -> ReplicaStat
     return ReplicaState(2, log_end_offset=log_end, error=error)
 
 
-def test_a_stopped_follower_leaves_within_half_a_limit() -> None:
-    """It was caught up at the last sample before the first record that it lacks."""
-    found = expect_removal(state(), follower(), 30_000.0, None, LAG_MS, NOW)
-    assert found == Removal(10_000.0, 26_000.0)
-
-
-def test_a_slow_follower_may_have_been_behind_for_longer() -> None:
-    found = expect_removal(state(), follower(), 30_000.0, NOW - 25, LAG_MS, NOW)
-    assert found == Removal(3_000.0, 26_000.0)
-    late = expect_removal(state(), follower(), 10_000.0, NOW - 25, LAG_MS, NOW)
-    assert late == Removal(0.0, 0.0)
-
-
-def test_a_follower_that_was_never_seen_caught_up_may_leave_at_once() -> None:
-    found = expect_removal(state(), follower(50), 30_000.0, None, LAG_MS, NOW)
-    assert found == Removal(0.0, 25_000.0)
+@pytest.mark.parametrize(
+    ("log_end", "limit_ms", "caught_up_at", "removal"),
+    [
+        # It was caught up at the last sample before the first record that it lacks.
+        (100, 30_000.0, None, Removal(10_000.0, 26_000.0)),
+        # A slow follower may have been behind for longer.
+        (100, 30_000.0, NOW - 25, Removal(3_000.0, 26_000.0)),
+        (100, 10_000.0, NOW - 25, Removal(0.0, 0.0)),
+        # One that was never seen caught up may leave at once.
+        (50, 30_000.0, None, Removal(0.0, 25_000.0)),
+    ],
+)
+def test_a_stopped_follower_leaves_within_half_a_limit(
+    log_end: int, limit_ms: float, caught_up_at: float | None, removal: Removal
+) -> None:
+    found = expect_removal(state(), follower(log_end), limit_ms, caught_up_at, LAG_MS, NOW)
+    assert found == removal
 
 
 @pytest.mark.parametrize(

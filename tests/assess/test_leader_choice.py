@@ -103,20 +103,30 @@ def test_a_log_up_to_what_was_seen_is_no_proof_out_of_sync() -> None:
 
 
 @pytest.mark.parametrize(
-    "members", [{"in_sync_replicas": [3]}, {"eligible_leader_replicas": [1, 3]}]
+    ("samples", "members", "best", "lost_by_3"),
+    [
+        # In sync or eligible. The longer log of 2 is not proven to be complete.
+        ({2: {"log_end_offset": 104}, 3: {}}, {"in_sync_replicas": [3]}, (3, True), None),
+        (
+            {2: {"log_end_offset": 104}, 3: {}},
+            {"eligible_leader_replicas": [1, 3]},
+            (3, True),
+            None,
+        ),
+        # An in-sync replica that lost its disk is not safe.
+        ({3: {"log_end_offset": 0}}, {"in_sync_replicas": [1, 3]}, (2, False), OffsetRange(0, 100)),
+    ],
 )
-def test_an_in_sync_or_eligible_replica_loses_nothing(members: dict[str, Any]) -> None:
-    made = choose_leader(offline({2: {"log_end_offset": 104}, 3: {}}, **members))
+def test_an_in_sync_or_eligible_replica_loses_nothing(
+    samples: dict[int, dict[str, Any]],
+    members: dict[str, Any],
+    best: tuple[int, bool],
+    lost_by_3: OffsetRange | None,
+) -> None:
+    made = choose_leader(offline(samples, **members))
     assert made.best is not None
-    # The longer log of 2 is not proven to be complete.
-    assert (made.best.broker, made.best.loses_nothing) == (3, True)
-
-
-def test_an_in_sync_replica_that_lost_its_disk_is_not_safe() -> None:
-    made = choose_leader(offline({3: {"log_end_offset": 0}}, in_sync_replicas=[1, 3]))
-    assert made.best is not None
-    assert (made.best.broker, made.best.loses_nothing) == (2, False)
-    assert by_broker(made)[3].committed == OffsetRange(0, 100)
+    assert (made.best.broker, made.best.loses_nothing) == best
+    assert by_broker(made)[3].committed == lost_by_3
 
 
 def test_the_newer_epoch_comes_before_the_longer_log() -> None:

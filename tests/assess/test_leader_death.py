@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.assess.test_leader_choice import offline
 from tests.assess.test_safe_to_stop import view
 from tidemark.assess.leader_choice import OffsetRange, Truncation
-from tidemark.assess.leader_death import deaths, if_leader_died
+from tidemark.assess.leader_death import LeaderDeath, deaths, if_leader_died
 from tidemark.core.records import View
 
 
@@ -18,21 +19,20 @@ def led(samples: dict[int, dict[str, Any]] | None = None, **changes: Any) -> Vie
     return view({1: {"log_end_offset": 107}, **(samples or {})}, log_end_offset=107, **changes)
 
 
+def death_of(seen: View, with_it: Collection[int] = ()) -> LeaderDeath:
+    found = if_leader_died(seen, with_it)
+    assert found is not None
+    return found
+
+
 def test_the_first_in_sync_replica_of_the_assignment_leads() -> None:
-    death = if_leader_died(
+    death = death_of(
         led({2: {"log_end_offset": 102, "high_watermark": 98}, 3: {"log_end_offset": 106}})
     )
-    assert death is not None
     assert (death.election, death.successor, death.high_watermark) == ("clean", 2, 98)
     assert (death.committed, death.uncommitted) == (None, OffsetRange(102, 107))
     assert death.truncations == [Truncation(3, 102, 106, False)]
     assert (death.in_sync_left, death.accepts_acks_all, death.records) == (2, True, 5)
-
-
-def test_a_silent_replica_is_passed_over() -> None:
-    death = if_leader_died(led({2: {"error": "timed_out"}}))
-    assert death is not None
-    assert death.successor == 3
 
 
 @pytest.mark.parametrize(
@@ -50,26 +50,33 @@ def test_without_an_in_sync_replica(
     behind = {2: {"log_end_offset": 40, "lag_ms": 9e3}, 3: {"log_end_offset": 90, "lag_ms": 5e3}}
     if election == "eligible":
         behind[3] = {"log_end_offset": 100, "lag_ms": 5e3}
-    death = if_leader_died(led(behind, in_sync_replicas=[1], **changes))
-    assert death is not None
+    death = death_of(led(behind, in_sync_replicas=[1], **changes))
     assert (death.election, death.committed) == (election, committed)
     assert death.lost_ms == (9e3 if election == "unclean" else 5e3)
     assert death.accepts_acks_all is False
 
 
-def test_the_only_replica_has_everything() -> None:
-    death = if_leader_died(led(assigned=[1], in_sync_replicas=[1]))
-    assert death is not None
-    assert (death.committed, death.uncommitted) == (OffsetRange(0, 100), OffsetRange(100, 107))
-
-
-def test_several_brokers_die_together() -> None:
-    death = if_leader_died(led(), {2})
-    assert death is not None
-    assert (death.successor, death.in_sync_left, death.accepts_acks_all) == (3, 1, False)
-    gone = if_leader_died(led(), {2, 3})
-    assert gone is not None
-    assert (gone.election, gone.committed) == ("offline", OffsetRange(0, 100))
+@pytest.mark.parametrize(
+    ("seen", "with_it", "expected"),
+    [
+        # A silent replica is passed over.
+        (led({2: {"error": "timed_out"}}), (), {"successor": 3}),
+        # The only replica has everything.
+        (
+            led(assigned=[1], in_sync_replicas=[1]),
+            (),
+            {"committed": OffsetRange(0, 100), "uncommitted": OffsetRange(100, 107)},
+        ),
+        # Several brokers die together.
+        (led(), {2}, {"successor": 3, "in_sync_left": 1, "accepts_acks_all": False}),
+        (led(), {2, 3}, {"election": "offline", "committed": OffsetRange(0, 100)}),
+    ],
+)
+def test_who_leads_next_and_what_is_lost(
+    seen: View, with_it: Collection[int], expected: dict[str, object]
+) -> None:
+    death = death_of(seen, with_it)
+    assert {name: getattr(death, name) for name in expected} == expected
 
 
 def test_nothing_is_said_without_a_leader_or_an_in_sync_set() -> None:

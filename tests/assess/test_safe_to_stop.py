@@ -54,15 +54,14 @@ BELOW_HIGH_WATERMARK = "its log ends at 99, below the high watermark 100"
         ({"log_end_offset": 99, "lag_ms": None}, BELOW_HIGH_WATERMARK),
         ({"log_end_offset": 99, "lag_ms": 2e3 + 1}, BELOW_HIGH_WATERMARK),
         ({"log_end_offset": 99, "lag_ms": 2e3}, None),
+        (None, "it was not sampled"),
     ],
 )
-def test_what_disqualifies_a_replica(sample: dict[str, Any], reason: str | None) -> None:
-    assert candidates_of(view({2: sample}), LAG_MS).disqualified.get(2) == reason
-
-
-def test_a_member_without_a_sample_is_disqualified() -> None:
-    eligible = view(assigned=[1, 2], in_sync_replicas=[1], eligible_leader_replicas=[2, 3])
-    assert candidates_of(eligible, LAG_MS).disqualified == {3: "it was not sampled"}
+def test_what_disqualifies_a_replica(sample: dict[str, Any] | None, reason: str | None) -> None:
+    changes = {"assigned": [1, 3], "eligible_leader_replicas": [2]} if sample is None else {}
+    seen = view({2: sample or {}}, **{"in_sync_replicas": [1, 2, 3], **changes})
+    found = candidates_of(seen, LAG_MS).disqualified
+    assert found == ({} if reason is None else {2: reason})
 
 
 def test_a_member_that_is_not_assigned_is_no_candidate() -> None:

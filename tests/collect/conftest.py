@@ -3,8 +3,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import structlog
 
 from tests.collect.fake_cluster import FakeCluster
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A verb configures logs for its process, here on the standard error of the test."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture
@@ -13,3 +21,9 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[FakeCluster]:
     made = FakeCluster(getattr(request, "param", None))
     yield made
     made.close()
+
+
+@pytest.fixture
+def topic_t(cluster: FakeCluster) -> None:
+    """A fully replicated partition, t-0, whose logs end at 7."""
+    cluster.topic("t", 7)

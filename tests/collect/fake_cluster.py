@@ -36,8 +36,30 @@ class FakeCluster:
     def topic(self, name: str, end: int, epoch: int = 0) -> None:
         """A topic with one fully replicated partition on all three brokers, led by broker 1."""
         self.topics[name] = {0: (1, epoch, [1, 2, 3], [1, 2, 3], 0)}
+        self.write([(epoch, end)], end, epoch, topic=name)
+
+    def write(
+        self,
+        epochs: list[tuple[int, int]],
+        high_watermark: int,
+        leader_epoch: int,
+        *,
+        leader: int = 1,
+        topic: str = "t",
+    ) -> None:
+        """Every replica has the same log, and knows who leads."""
         for broker in self.brokers:
-            broker.logs[name, 0] = Log([(epoch, end)], end, epoch, leads=broker.broker == 1)
+            leads = broker.broker == leader
+            broker.logs[topic, 0] = Log(list(epochs), high_watermark, leader_epoch, leads=leads)
+
+    def set(self, **fields: Any) -> None:
+        """Sets fields of every broker."""
+        for broker in self.brokers:
+            vars(broker).update(fields)
+
+    def forget_requests(self) -> None:
+        for broker in self.brokers:
+            broker.requests.clear()
 
     def run(self, passes: int = 1) -> list[Event]:
         """Runs passes. Returns the events of the last one."""

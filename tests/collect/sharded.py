@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 from tests.bench.bench_collect import image
 from tests.collect.virtual_time import TimedBroker, VirtualTime
@@ -51,12 +51,17 @@ class StoppableBroker(TimedBroker):
 class Member:
     """A collector of share `shard` of `shards`: of 100 partitions on three brokers."""
 
-    def __init__(self, number: int, shard: int, shards: int) -> None:
+    def __init__(
+        self, number: int, shard: int, shards: int, *, keeps_pace: bool = True, **options: Any
+    ) -> None:
         self.name = f"collector-{number}"
-        settings = Collect(collector=self.name, metadata_seconds=1e9, pass_seconds=PERIOD_SECONDS)
+        given = {"metadata_seconds": 1e9, "pass_seconds": PERIOD_SECONDS, **options}
+        settings = Collect(collector=self.name, **given)
         cluster = Cluster(name="c", shard=shard, shards=shards)
         wall = WALL + time.monotonic()
-        self.passes = passes = PassRunner(cluster, settings, GROUPS, 1 + number, clock=lambda: wall)
+        self.passes = passes = PassRunner(
+            cluster, settings, GROUPS, 1 + number, clock=lambda: wall, keeps_pace=keeps_pace
+        )
         # The test applies the metadata, and nothing connects.
         passes._reader.start_images = lambda *_: []  # type: ignore[method-assign]
         passes._reader.start_queries = lambda *_, **__: None  # type: ignore[method-assign]

@@ -94,32 +94,23 @@ def test_a_broker_that_answers_nonsense_is_named_at_the_second_time(cluster: Fak
 def test_topics_that_may_not_be_read_are_named_until_they_may(cluster: FakeCluster) -> None:
     for name in ("d", "c", "b", "a"):
         cluster.topic(name, 5)
-    for broker in cluster.brokers:
-        broker.fetch_error = 29
+    cluster.set(fetch_error=29)
     cluster.run(2)
     assert cluster.passes.refused()["records"] == ("TOPIC_AUTHORIZATION_FAILED (a, b, c, …)",)
     # A broker that does not answer has not granted anything.
     cluster.brokers[1].close()
     cluster.run(2)
     assert "records" in cluster.passes.refused()
-    for broker in cluster.brokers:
-        broker.fetch_error = 0
+    cluster.set(fetch_error=0)
     cluster.run()
     assert "records" not in cluster.passes.refused()
-
-
-def test_a_cluster_without_a_visible_topic_is_named(cluster: FakeCluster) -> None:
-    cluster.run(2)
-    assert cluster.passes.refused()["topics"] == (NO_TOPIC,)
-    cluster.topic("t", 5)
-    cluster.run(2)
-    assert "topics" not in cluster.passes.refused()
 
 
 def test_a_cluster_that_shows_no_topic_is_not_called_a_refusal(cluster: FakeCluster) -> None:
     # It has none, or hides them all.
     cluster.run(2)
     refused = cluster.passes.refused()
+    assert refused[TOPICS] == (NO_TOPIC,)
     line = refusal_line(TOPICS, refused[TOPICS])
     assert line.startswith("no topic in the metadata: no topic is visible")
     assert refusal_summary({TOPICS: (NO_TOPIC,)}) == f"{NO_TOPIC} (docs/permissions.md)"
@@ -132,3 +123,6 @@ def test_a_cluster_that_shows_no_topic_is_not_called_a_refusal(cluster: FakeClus
     with capture_logs() as logs:
         Collector._log_refusals(collector)
     assert [each["event"] for each in logs if each["what"] == TOPICS] == ["no topic is visible"]
+    cluster.topic("t", 5)
+    cluster.run(2)
+    assert TOPICS not in cluster.passes.refused()

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,17 +12,10 @@ from kafka.protocol.consumer import (
     ListOffsetsResponse,
 )
 
-from tests.collect.recorded_answers import (
-    decode,
-    fetch_entry,
-    offset_entry,
-    try_library,
-)
+from tests.collect.recorded_answers import fetch_entry, offset_entry
 from tidemark.collect.codecs import fetch, list_offsets
 from tidemark.collect.codecs.fetch import FetchTemplate, decode_fetch
 from tidemark.collect.codecs.list_offsets import ListOffsetsTemplate, decode_list_offsets
-from tidemark.collect.codecs.wire import FETCH, LIST_OFFSETS
-from tidemark.core.errors import WireError
 
 NAMES = st.text(alphabet="abcXYZ019._-é", min_size=1, max_size=140)
 INT32 = st.integers(-1, 2**31 - 1)
@@ -207,64 +198,6 @@ def test_fetch_answers_decode_as_the_librarys(answer: Any) -> None:
     theirs = FetchResponse.decode(data, version=12)
     expected = [(t.topic, [fetch_entry(p) for p in t.partitions]) for t in theirs.responses]
     assert decode_fetch(data) == (0, expected)
-
-
-@pytest.mark.parametrize(
-    ("answers", "versions", "decode"),
-    [
-        (fetch_answers(), st.just(12), lambda data, _: decode_fetch(data)),
-        (list_offsets_answers(), VERSIONS, decode_list_offsets),
-    ],
-    ids=["fetch", "list_offsets"],
-)
-@given(data=st.data())
-def test_a_truncated_or_lengthened_answer_is_refused(
-    answers: st.SearchStrategy[Any],
-    versions: st.SearchStrategy[int],
-    decode: Callable[[bytes, int], object],
-    data: st.DataObject,
-) -> None:
-    version = data.draw(versions)
-    whole = bytes(data.draw(answers).encode(version=version))
-    cut = data.draw(st.integers(0, len(whole) - 1))
-    with pytest.raises(WireError):
-        decode(whole[:cut], version)
-    with pytest.raises(WireError):
-        decode(whole + data.draw(st.binary(min_size=1, max_size=60)), version)
-
-
-@pytest.mark.parametrize(
-    ("api_key", "answers", "versions"),
-    [
-        (FETCH, fetch_answers(), st.just(fetch.VERSION)),
-        (LIST_OFFSETS, list_offsets_answers(), VERSIONS),
-    ],
-    ids=["fetch", "list_offsets"],
-)
-@given(data=st.data())
-@settings(max_examples=300)
-def test_a_changed_byte_gives_an_error_or_the_librarys_result(
-    api_key: int,
-    answers: st.SearchStrategy[Any],
-    versions: st.SearchStrategy[int],
-    data: st.DataObject,
-) -> None:
-    version = data.draw(versions)
-    whole = bytearray(data.draw(answers).encode(version=version))
-    where = data.draw(st.integers(0, len(whole) - 1))
-    whole[where] ^= data.draw(st.integers(1, 255))
-    try:
-        ours = decode(api_key, bytes(whole), version)
-    except WireError:
-        return
-    assert try_library(api_key, bytes(whole), version) in (None, ours)
-
-
-@given(st.binary(max_size=400), VERSIONS)
-def test_arbitrary_bytes_raise_only_wire_errors(data: bytes, version: int) -> None:
-    for api_key in (FETCH, LIST_OFFSETS):
-        with contextlib.suppress(WireError):
-            decode(api_key, data, version)
 
 
 def test_versions_outside_the_codec_are_refused() -> None:

@@ -12,9 +12,10 @@ from tidemark.core.codec import decode_batch
 from tidemark.core.events import Observation, PartitionDeleted, Pass
 from tidemark.settings import Collect
 
+pytestmark = pytest.mark.usefixtures("topic_t")
+
 
 def test_a_healthy_partition_is_one_observation_with_all_replicas(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     cluster.topic("hidden", 1)
     events = cluster.run()
     seen = [event for event in events if isinstance(event, Observation)]
@@ -49,7 +50,6 @@ def test_a_healthy_partition_is_one_observation_with_all_replicas(cluster: FakeC
 
 
 def test_the_pass_record_counts_shrinks_by_leader(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     cluster.run()
     cluster.brokers[2].close()
     cluster.topics["t"][0] = (1, 0, [1, 2, 3], [1, 2], 0)
@@ -61,7 +61,6 @@ def test_the_pass_record_counts_shrinks_by_leader(cluster: FakeCluster) -> None:
 def test_the_pass_record_counts_preferred_and_in_sync_partitions(
     cluster: FakeCluster,
 ) -> None:
-    cluster.topic("t", 7)
     cluster.topics["t"][0] = (2, 1, [1, 2, 3], [2, 3], 0)
     closing = next(event for event in cluster.run() if isinstance(event, Pass))
     assert [(b.broker, b.preferred, b.preferred_led, b.in_sync) for b in closing.brokers] == [
@@ -76,7 +75,6 @@ def test_the_pass_record_counts_preferred_and_in_sync_partitions(
 
 
 def test_no_broker_is_impersonated_and_no_topic_created(cluster: FakeCluster) -> None:
-    cluster.topic("t", 1)
     cluster.run(2)
     asked = [request for broker in cluster.brokers for request in broker.requests]
     assert {request.replica_id for request in asked if isinstance(request, ListOffsetsRequest)} == {
@@ -92,7 +90,6 @@ def test_no_broker_is_impersonated_and_no_topic_created(cluster: FakeCluster) ->
 
 
 def test_a_hanging_broker_does_not_cost_the_samples_of_others(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     cluster.run()
     cluster.brokers[1].hangs = lambda _: True
     for _ in range(3):
@@ -112,7 +109,6 @@ def test_a_hanging_broker_does_not_cost_the_samples_of_others(cluster: FakeClust
 
 
 def test_answers_from_before_a_time_out_are_kept(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     cluster.run()
     cluster.brokers[0].hangs = lambda key: key == FETCH
     observed = cluster.one()
@@ -122,17 +118,14 @@ def test_answers_from_before_a_time_out_are_kept(cluster: FakeCluster) -> None:
 
 
 def test_a_stopped_broker_refuses_the_connection(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     cluster.run()
     cluster.brokers[2].close()
     assert outcomes(cluster.run(2)) == {1: "ok", 2: "ok", 3: "refused"}
 
 
 def test_a_follower_without_the_newest_epoch_is_sampled(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     cluster.topics["t"][0] = (1, 4, [1, 2, 3], [1, 2, 3], 0)
-    for broker in cluster.brokers:
-        broker.logs["t", 0] = Log([(0, 7)], 6, 4, leads=broker.broker == 1)
+    cluster.write([(0, 7)], 6, 4)
     cluster.brokers[0].logs["t", 0].epochs = [(0, 7), (4, 9)]
     for _ in range(3):
         observed = cluster.one()
@@ -146,9 +139,7 @@ def test_a_follower_without_the_newest_epoch_is_sampled(cluster: FakeCluster) ->
 
 
 def test_without_the_right_to_read_the_log_ends_remain(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
-    for broker in cluster.brokers:
-        broker.fetch_error = 29
+    cluster.set(fetch_error=29)
     observed = cluster.one(3)
     assert [(s.log_end_offset, s.high_watermark, s.error) for s in observed.samples] == [
         (7, None, None)
@@ -173,11 +164,9 @@ def test_an_empty_follower_without_any_epoch_is_sampled(cluster: FakeCluster) ->
 
 
 def test_a_high_watermark_is_committed_only_under_the_fence(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     cluster.run()
     # The leader has an epoch that metadata does not show yet: its answers are fenced.
-    for broker in cluster.brokers:
-        broker.logs["t", 0] = Log([(0, 7), (1, 8)], 8, 1, leads=broker.broker == 1)
+    cluster.write([(0, 7), (1, 8)], 8, 1)
     observed = cluster.one()
     assert observed.committed is None
     assert observed.leader_epoch == 0
@@ -190,8 +179,7 @@ def test_lineages_are_read_in_four_passes_after_a_loss(cluster: FakeCluster) -> 
     cluster.topic("t", 12)
     cluster.run(6)
     cluster.topics["t"][0] = (2, 2, [1, 2, 3], [2], 0)
-    for broker in cluster.brokers:
-        broker.logs["t", 0] = Log([(0, 5), (2, 9)], 9, 2, leads=broker.broker == 2)
+    cluster.write([(0, 5), (2, 9)], 9, 2, leader=2)
     reads = [cluster.one() for _ in range(5)]
     assert [read.lineage for read in reads[:4]] == [[(0, 5), (2, 9)]] * 4
     assert [read.lineage_complete_from for read in reads[:4]] == [0] * 4
@@ -209,7 +197,6 @@ def test_the_lineage_of_a_truncated_follower_is_read_again(cluster: FakeCluster)
 
 
 def test_a_quiet_partition_is_thinned_and_a_change_observed_at_once(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     # Four passes read lineages. The fifth observation shows the quiet state.
     cluster.run(5)
     events = cluster.run()
@@ -223,10 +210,8 @@ def test_a_quiet_partition_is_thinned_and_a_change_observed_at_once(cluster: Fak
 def test_a_partition_without_any_answer_is_missed_in_its_group_only(
     cluster: FakeCluster,
 ) -> None:
-    cluster.topic("t", 7)
     cluster.run()
-    for broker in cluster.brokers:
-        broker.hangs = lambda key: key in {LIST_OFFSETS, METADATA}
+    cluster.set(hangs=lambda key: key in {LIST_OFFSETS, METADATA})
     cluster.run()
     missed = [
         e.missed
@@ -240,7 +225,6 @@ def test_a_partition_without_any_answer_is_missed_in_its_group_only(
 def test_a_partition_with_a_lost_observation_is_missed_and_observed_again(
     cluster: FakeCluster,
 ) -> None:
-    cluster.topic("t", 7)
     cluster.run(6)
 
     async def work() -> list[EventRecord]:
@@ -255,7 +239,6 @@ def test_a_partition_with_a_lost_observation_is_missed_and_observed_again(
 
 
 def test_two_brokers_must_agree_that_no_leader_serves(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     cluster.run(2)
     cluster.topics["t"][0] = (-1, 1, [1, 2, 3], [], 5)
     observed = cluster.one()
@@ -266,7 +249,6 @@ def test_two_brokers_must_agree_that_no_leader_serves(cluster: FakeCluster) -> N
 
 
 def test_one_broker_alone_does_not_make_a_partition_leaderless(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     cluster.run(2)
     for broker in cluster.brokers[1:]:
         broker.close()
@@ -277,7 +259,6 @@ def test_one_broker_alone_does_not_make_a_partition_leaderless(cluster: FakeClus
 
 
 def test_a_topic_is_gone_when_two_brokers_do_not_know_it(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     cluster.topic("u", 7)
     cluster.run(2)
     del cluster.topics["t"]
@@ -290,7 +271,6 @@ def test_a_topic_is_gone_when_two_brokers_do_not_know_it(cluster: FakeCluster) -
 
 @with_versions({LIST_OFFSETS: (1, 3)})
 def test_brokers_without_fences_commit_only_what_metadata_confirms(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     observed = cluster.one(2)
     assert observed.committed == 7
     assert [(s.log_end_offset, s.high_watermark, s.leader_epoch) for s in observed.samples] == [
@@ -311,7 +291,6 @@ def test_brokers_without_fences_commit_only_what_metadata_confirms(cluster: Fake
 def test_brokers_before_fetch_12_are_sampled_with_the_librarys_messages(
     cluster: FakeCluster,
 ) -> None:
-    cluster.topic("t", 7)
     observed = cluster.one(2)
     assert [(s.log_end_offset, s.high_watermark, s.error) for s in observed.samples] == [
         (7, 7, None)
@@ -331,7 +310,6 @@ def test_reassignments_are_listed_again_when_the_replicas_of_a_partition_change(
 
     monkeypatch.setattr("tidemark.collect.metadata.metadata_reader.read_reassignments", read)
     cluster.passes._reader._settings = Collect(metadata_seconds=60.0)
-    cluster.topic("t", 7)
     cluster.topics["t"][0] = (1, 0, [1, 2], [1, 2], 0)
     cluster.run(3)
     assert len(listed) == 1, "the next list is due in some seconds"

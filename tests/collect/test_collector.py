@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.collect.fake_cluster import FakeCluster
 from tidemark.collect.collector import Collector
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish.pack import EventRecord
 from tidemark.settings import Cluster, Collect, Settings
 from tidemark_lab.brokers.wait import wait_until
+
+pytestmark = pytest.mark.usefixtures("topic_t")
 
 
 class Kept:
@@ -37,7 +41,6 @@ def collector(brokers: FakeCluster, publisher: Kept, limit: int, **options: obje
 
 
 def test_passes_leave_nothing_behind_in_the_future_of_the_stop(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     running = collector(cluster, Kept(), limit=8, pass_seconds=0.01)
     before = len(running._stopped._callbacks)
     running.start()
@@ -47,7 +50,6 @@ def test_passes_leave_nothing_behind_in_the_future_of_the_stop(cluster: FakeClus
 
 
 def test_a_stop_ends_the_rest(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     publisher = Kept()
     running = collector(cluster, publisher, limit=2, pass_seconds=600.0)
     publisher.on_put = running.stop
@@ -61,7 +63,6 @@ def test_a_pass_follows_at_once_when_a_leader_of_a_fast_topic_goes_away(
     cluster: FakeCluster,
 ) -> None:
     """Another one follows, as after every contradiction. Then a rest has its full length."""
-    cluster.topic("t", 7)
     publisher = Kept()
     options = {"pass_seconds": 600.0, "fast_high_watermark_topics": ["t"]}
     running = collector(cluster, publisher, limit=9, **options)

@@ -1,51 +1,33 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from tests.collect.metadata_log.encoding import change, partition, topic
 from tests.collect.metadata_log.test_folder import write_log
-from tidemark.cli import main
+from tests.verbs.run import tidemark
 from tidemark.collect import command
 from tidemark.collect.cluster_choice import select_clusters
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Cluster, Connection, Settings
+from tidemark_lab.brokers.ports import free_ports
 
 
-@pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    """A verb configures logs for its process, here on the standard error of the test."""
-    yield
-    structlog.reset_defaults()
-
-
-@pytest.fixture
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
-
-
-def failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    lines = capsys.readouterr().err.splitlines()
-    assert "Traceback" not in "".join(lines)
-    return ended.value.code, lines[-1]
+def failure(code: int, *arguments: str) -> str:
+    """The last line of what it says."""
+    said = tidemark(*arguments, code=code).err
+    assert "Traceback" not in said
+    return said.splitlines()[-1]
 
 
 @pytest.mark.parametrize("arguments", [["collect", "--to", "-"], ["inspect", "t"]])
-def test_an_unreachable_cluster_is_one_line_and_exit_1(
-    arguments: list[str], unused_port: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, line = failure([*arguments, "--bootstrap", f"127.0.0.1:{unused_port}"], capsys)
-    assert code == 1
-    assert f"127.0.0.1:{unused_port} refused the connection" in line
+def test_an_unreachable_cluster_is_one_line_and_exit_1(arguments: list[str]) -> None:
+    (unused,) = free_ports(1)
+    line = failure(1, *arguments, "--bootstrap", f"127.0.0.1:{unused}")
+    assert f"127.0.0.1:{unused} refused the connection" in line
 
 
 def test_only_a_collector_that_publishes_needs_the_metrics_port(
@@ -65,18 +47,32 @@ def test_only_a_collector_that_publishes_needs_the_metrics_port(
             command.collect.callback(file, None, None, "topic", 1)  # type: ignore[misc]
 
 
-def test_no_cluster_is_one_line_and_exit_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("configured", "arguments", "message"),
+    [
+        (
+            "clusters: [{name: a}]",
+            ["--cluster", "b"],
+            "no cluster is called `b`; the configuration has a.",
+        ),
+        ("topics: {}", [], "no cluster to watch: list clusters in the file"),
+        (
+            "clusters: [{name: a}]",
+            ["--metadata-dir", "{folder}", "--cluster", "b"],
+            "no cluster is called `b`; the configuration has a.",
+        ),
+        ("clusters: [{name: a}]", ["--metadata-dir", "{folder}"], "has no segment (*.log)"),
+    ],
+)
+def test_what_cannot_be_watched_is_one_line_and_exit_2(
+    tmp_path: Path, configured: str, arguments: list[str], message: str
 ) -> None:
     file = tmp_path / "t.yaml"
-    file.write_text("clusters: [{name: a}]\n")
-    code, line = failure(["collect", "--config", str(file), "--cluster", "b"], capsys)
-    assert code == 2
-    assert line == "tidemark: no cluster is called `b`; the configuration has a."
-    file.write_text("topics: {}\n")
-    code, line = failure(["collect", "--config", str(file)], capsys)
-    assert code == 2
-    assert line.startswith("tidemark: no cluster to watch: list clusters in the file")
+    file.write_text(configured)
+    given = [word.format(folder=tmp_path) for word in arguments]
+    line = failure(2, "collect", "--config", str(file), *given)
+    assert line.startswith("tidemark: ")
+    assert message in line
 
 
 def test_flags_select_one_cluster() -> None:
@@ -99,33 +95,15 @@ def test_other_servers_keep_the_security_options_of_the_file() -> None:
         assert cluster.client == client
 
 
-def test_a_copied_metadata_log_becomes_lines_that_replay_reads(
-    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_a_copied_metadata_log_becomes_lines_that_replay_reads(tmp_path: Path) -> None:
     died = change(0, isr=[], leader=-1, last_known_elr=[1])
     elected = change(0, isr=[2], leader=2, leader_recovery_state=1)
     records = [topic(1, "t"), partition(0, replicas=[1, 2], isr=[1]), died, elected]
     write_log(tmp_path, 0, *([record] for record in records))
-    with pytest.raises(SystemExit) as ended:
-        main(["collect", "--metadata-dir", str(tmp_path), "--cluster", "east"])
-    assert not ended.value.code
-    out, err = capfdbinary.readouterr()
-    batch = decode_batch(out)
+    out, err = tidemark("collect", "--metadata-dir", str(tmp_path), "--cluster", "east")
+    batch = decode_batch(out.encode())
     assert (batch.cluster, len(batch.events)) == ("east", 3)
-    assert b"read offsets 0 to 3;" in err
-    (tmp_path / "events.jsonl").write_bytes(out)
-    with pytest.raises(SystemExit):
-        main(["replay", str(tmp_path / "events.jsonl")])
-    assert b"critical KafkaUncleanElection" in capfdbinary.readouterr()[0]
-
-
-def test_a_metadata_folder_of_an_unknown_cluster(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "t.yaml"
-    file.write_text("clusters: [{name: a}]\n", encoding="utf-8")
-    arguments = ["collect", "--metadata-dir", str(tmp_path), "--config", str(file)]
-    code, line = failure([*arguments, "--cluster", "b"], capsys)
-    assert (code, "no cluster is called `b`; the configuration has a" in line) == (2, True)
-    code, line = failure(arguments, capsys)
-    assert (code, "has no segment (*.log)" in line) == (2, True)
+    assert "read offsets 0 to 3;" in err
+    (tmp_path / "events.jsonl").write_text(out, encoding="utf-8")
+    replayed = tidemark("replay", str(tmp_path / "events.jsonl")).out
+    assert "critical KafkaUncleanElection" in replayed

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from kafka.errors import CorrelationIdError, KafkaProtocolError
-from kafka.protocol.consumer import FetchResponse, OffsetForLeaderEpochResponse
+from kafka.protocol.consumer import FetchResponse
 from kafka.protocol.parser import KafkaProtocol
 
 from tests.collect.fake_broker import EPOCH_END_OFFSETS, FETCH, LIST_OFFSETS, METADATA
 from tests.collect.fake_cluster import FakeCluster, outcomes, with_versions
+from tests.collect.wire_answers import epoch_end_offsets
 from tidemark.collect.legacy.epoch_end_offset import (
     MAX_VERSION,
     EpochEndOffset,
@@ -31,22 +32,9 @@ INT16 = st.integers(-(2**15), 2**15 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 VERSIONS = st.integers(0, MAX_VERSION)
-ENTRIES = st.lists(st.tuples(INT32, INT16, INT32, INT64), max_size=4)
+ENTRIES = st.lists(st.builds(EpochEndOffset, INT32, INT16, INT32, INT64), max_size=4)
 NULL_TOPICS = struct.pack(">i", -1)
 NULL_PARTITIONS = struct.pack(">ih1si", 1, 1, b"t", -1)
-
-
-def encoded(entries: list[tuple[int, int, int, int]], version: int) -> bytes:
-    topic_class = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
-    partitions = [
-        topic_class.EpochEndOffset(
-            partition=number, error_code=error, leader_epoch=epoch, end_offset=end
-        )
-        for number, error, epoch, end in entries
-    ]
-    topics = [topic_class(topic="t", partitions=partitions)]
-    answer = OffsetForLeaderEpochResponse(throttle_time_ms=0, topics=topics)
-    return bytes(answer.encode(version=version))
 
 
 def decode(body: bytes, version: int) -> Any:
@@ -60,11 +48,9 @@ def decode(body: bytes, version: int) -> Any:
 
 
 @given(ENTRIES, VERSIONS)
-def test_every_answer_decodes_to_what_it_says(
-    entries: list[tuple[int, int, int, int]], version: int
-) -> None:
+def test_every_answer_decodes_to_what_it_says(entries: list[EpochEndOffset], version: int) -> None:
     shown = [entry if version else (*entry[:2], -1, entry[3]) for entry in entries]
-    assert decode(encoded(entries, version), version) == [("t", shown)]
+    assert decode(epoch_end_offsets([("t", entries)], version), version) == [("t", shown)]
 
 
 @given(st.binary(max_size=200), VERSIONS)
@@ -80,9 +66,9 @@ def test_arbitrary_bytes_raise_only_typed_errors(body: bytes, version: int) -> N
 
 @given(ENTRIES, VERSIONS, st.data())
 def test_a_cut_or_changed_answer_raises_only_typed_errors(
-    entries: list[tuple[int, int, int, int]], version: int, data: st.DataObject
+    entries: list[EpochEndOffset], version: int, data: st.DataObject
 ) -> None:
-    body = bytearray(encoded(entries, version))
+    body = bytearray(epoch_end_offsets([("t", entries)], version))
     for _ in range(data.draw(st.integers(1, 4))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     try:

@@ -20,10 +20,11 @@ FAST = ["fast.*", "t"]
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> Iterator[FakeCluster]:
-    """Its topic `t` is fast."""
+    """Its topic `t` is fast, and a pass has seen it."""
     versions = getattr(request, "param", None)
     made = FakeCluster(versions, fast_high_watermark_topics=FAST)
     made.topic("t", 7)
+    made.run()
     yield made
     made.close()
 
@@ -110,9 +111,8 @@ def test_the_requests_are_fenced_and_for_chosen_topics_only(cluster: FakeCluster
     cluster.topic("fast-2", 3, epoch=4)
     cluster.topic("slow-t", 3)
     cluster.run()
+    cluster.forget_requests()
     leader, follower = cluster.brokers[0], cluster.brokers[1]
-    leader.requests.clear()
-    follower.requests.clear()
     rest(cluster, lambda: len(fast_requests(leader)) >= 2)
     for request in fast_requests(leader):
         asked = {t.name: [p.current_leader_epoch for p in t.partitions] for t in request.topics}
@@ -131,7 +131,6 @@ def test_an_idle_partition_stays_thinned(cluster: FakeCluster) -> None:
 
 
 def test_the_newest_samples_are_kept(cluster: FakeCluster) -> None:
-    cluster.run()
     watched = cluster.passes.inventory.partitions["t", 0]
     for number in range(MAX_FAST_SAMPLES + 5):
         watched.add_fast_high_watermark(float(number), 8 + number)
@@ -144,7 +143,6 @@ def test_samples_of_a_leader_that_went_away_are_in_the_next_observation(
     cluster: FakeCluster,
 ) -> None:
     """The pass follows at once, and finds a later epoch."""
-    cluster.run()
     append_at_each_request(cluster)
 
     def enough() -> bool:
@@ -169,11 +167,9 @@ def test_samples_of_a_leader_that_went_away_are_in_the_next_observation(
 
 
 def test_samples_wait_while_no_broker_answers(cluster: FakeCluster) -> None:
-    cluster.run()
     append(cluster)
     rest(cluster, has_samples(cluster, 1))
-    for broker in cluster.brokers:
-        broker.hangs = lambda _: True
+    cluster.set(hangs=lambda _: True)
     events = cluster.run()
     assert not any(isinstance(event, Observation) for event in events)
     assert samples(cluster) is not None
@@ -181,7 +177,6 @@ def test_samples_wait_while_no_broker_answers(cluster: FakeCluster) -> None:
 
 def test_a_leader_that_denies_to_lead_ends_the_rest(cluster: FakeCluster) -> None:
     """The metadata is read at once. No sample is taken under the epoch that is over."""
-    cluster.run()
     for broker in cluster.brokers:
         broker.logs["t", 0].leader_epoch = 1
         broker.requests.clear()
@@ -193,7 +188,6 @@ def test_a_leader_that_denies_to_lead_ends_the_rest(cluster: FakeCluster) -> Non
 
 
 def test_a_rest_that_may_not_end_early_has_its_full_length(cluster: FakeCluster) -> None:
-    cluster.run()
     cluster.brokers[0].close()
     began = time.monotonic()
     assert not rest(cluster, lambda: False, seconds=0.25, may_end_early=False)
@@ -203,7 +197,6 @@ def test_a_rest_that_may_not_end_early_has_its_full_length(cluster: FakeCluster)
 
 def test_a_broker_that_hangs_between_passes_delays_no_pass(cluster: FakeCluster) -> None:
     """One request waits for it, and its connection is left to the time-out of the pass."""
-    cluster.run()
     leader = cluster.brokers[0]
     asked: list[int] = []
 
@@ -222,7 +215,6 @@ def test_a_broker_that_hangs_between_passes_delays_no_pass(cluster: FakeCluster)
 
 def test_a_slow_broker_is_not_asked_shortly_before_a_pass(cluster: FakeCluster) -> None:
     """Its answer would come after the pass has begun, whose own requests wait behind it."""
-    cluster.run()
     leader = cluster.brokers[0]
 
     def late(_: int) -> bool:
@@ -240,7 +232,6 @@ def test_a_slow_broker_is_not_asked_shortly_before_a_pass(cluster: FakeCluster) 
 
 
 def test_a_garbled_answer_closes_the_connection(cluster: FakeCluster) -> None:
-    cluster.run()
     leader = cluster.brokers[0]
     leader.garbles = lambda _, body: body + b"?"
     assert rest(cluster, lambda: False)
@@ -251,8 +242,6 @@ def test_a_garbled_answer_closes_the_connection(cluster: FakeCluster) -> None:
 
 @pytest.mark.parametrize("cluster", [{**VERSIONS, LIST_OFFSETS: (1, 3)}], indirect=True)
 def test_brokers_without_fences_are_not_asked(cluster: FakeCluster) -> None:
-    cluster.run()
-    for broker in cluster.brokers:
-        broker.requests.clear()
+    cluster.forget_requests()
     assert not rest(cluster, lambda: False, seconds=0.15)
     assert [broker.requests for broker in cluster.brokers] == [[], [], []]

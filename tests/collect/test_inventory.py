@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tidemark.collect.codecs.metadata_image import (
@@ -50,8 +52,12 @@ def inventory(**options: object) -> Inventory:
     return Inventory(Cluster(name="c", **options), 4)  # type: ignore[arg-type]
 
 
-def test_the_highest_leader_epoch_wins_in_any_order_of_answers() -> None:
-    watched = inventory()
+@pytest.fixture
+def watched() -> Inventory:
+    return inventory()
+
+
+def test_the_highest_leader_epoch_wins_in_any_order_of_answers(watched: Inventory) -> None:
     watched.apply(
         [
             image(2, {"t": {0: metadata(epoch=3, leader=2)}}, at=1.0),
@@ -64,8 +70,7 @@ def test_the_highest_leader_epoch_wins_in_any_order_of_answers() -> None:
     assert (one.leader, one.leader_epoch, applied.replan) == (2, 3, False)
 
 
-def test_the_leaders_own_image_wins_within_an_epoch() -> None:
-    watched = inventory()
+def test_the_leaders_own_image_wins_within_an_epoch(watched: Inventory) -> None:
     watched.apply(
         [
             image(1, {"t": {0: metadata(in_sync=(1,))}}, at=1.0),
@@ -76,8 +81,7 @@ def test_the_leaders_own_image_wins_within_an_epoch() -> None:
     assert watched.partitions["t", 0].metadata_from == [1]
 
 
-def test_an_image_that_is_behind_in_one_partition_is_ignored() -> None:
-    watched = inventory()
+def test_an_image_that_is_behind_in_one_partition_is_ignored(watched: Inventory) -> None:
     old = {"t": {0: metadata(), 1: metadata(in_sync=(1, 2))}, "u": {0: metadata(in_sync=(1, 2))}}
     new = {"t": {0: metadata(epoch=1), 1: metadata(in_sync=(2,))}, "u": {0: metadata(in_sync=(2,))}}
     # It leads t-1 by its own image, and answers last.
@@ -97,23 +101,20 @@ def test_an_image_that_is_behind_in_one_partition_is_ignored() -> None:
     assert watched.partitions["u", 0].metadata.in_sync == (1, 2)
 
 
-def test_an_image_of_a_recreated_topic_is_not_behind() -> None:
-    watched = inventory()
+def test_an_image_of_a_recreated_topic_is_not_behind(watched: Inventory) -> None:
     watched.apply([image(1, {"t": {0: metadata(epoch=7)}}, topic_id="old")])
     new = {"t": {0: metadata(epoch=0)}}
     assert watched.apply([image(1, new, topic_id="new"), image(2, new, topic_id="new")]).recreated
 
 
-def test_a_change_of_in_sync_replicas_needs_no_new_requests() -> None:
-    watched = inventory()
+def test_a_change_of_in_sync_replicas_needs_no_new_requests(watched: Inventory) -> None:
     assert watched.apply([image(1, {"t": {0: metadata()}})]).replan
     assert watched.apply([image(1, {"t": {0: metadata(in_sync=(1,))}})]) == MetadataChanges()
     moved = watched.apply([image(1, {"t": {0: metadata(leader=2, epoch=1)}})])
     assert moved.replan
 
 
-def test_a_recreated_topic_needs_two_brokers() -> None:
-    watched = inventory()
+def test_a_recreated_topic_needs_two_brokers(watched: Inventory) -> None:
     watched.apply([image(1, {"t": {0: metadata(epoch=7), 1: metadata()}}, topic_id="old")])
     one = watched.apply(
         [
@@ -135,8 +136,7 @@ def test_a_recreated_topic_needs_two_brokers() -> None:
     ]
 
 
-def test_a_topic_is_absent_when_two_brokers_omit_it() -> None:
-    watched = inventory()
+def test_a_topic_is_absent_when_two_brokers_omit_it(watched: Inventory) -> None:
     watched.apply([image(1, {"t": {0: metadata()}})])
     assert watched.apply([image(1, {})]).absent == set()
     # A bootstrap server may be the same broker.
@@ -149,28 +149,41 @@ def test_a_topic_is_absent_when_two_brokers_omit_it() -> None:
 WITHOUT_LEADER = {"t": {0: metadata(leader=-1, epoch=1, in_sync=(), error=5)}}
 
 
+def without_listener(*brokers: int, in_sync: tuple[int, ...] = (1,)) -> list[MetadataImage]:
+    """The leader may only lack the listener of the collector."""
+    missing = {"t": {0: metadata(leader=-1, epoch=1, in_sync=in_sync, error=72)}}
+    return [image(broker, missing) for broker in brokers]
+
+
 @pytest.mark.parametrize(
-    ("brokers", "witness", "leaderless"),
+    ("images", "options", "leaderless"),
     [
-        ([1, 2], None, True),
-        ([1], None, False),
-        ([1], 1, True),
-        ([1], 2, False),
+        # It takes two brokers or the sole witness.
+        ([image(1, WITHOUT_LEADER), image(2, WITHOUT_LEADER)], {}, True),
+        ([image(1, WITHOUT_LEADER)], {}, False),
+        ([image(1, WITHOUT_LEADER)], {"only_current_broker": 1}, True),
+        ([image(1, WITHOUT_LEADER)], {"only_current_broker": 2}, False),
         # A bootstrap server may be the same broker.
-        ([-1, 1], None, False),
+        ([image(-1, WITHOUT_LEADER), image(1, WITHOUT_LEADER)], {}, False),
+        # A missing listener is no leader once the in-sync brokers stopped.
+        (without_listener(2, 3), {}, False),
+        (without_listener(2, 3), {"stopped": {1}}, True),
+        (without_listener(2, 3, in_sync=(1, 2)), {"stopped": {1}}, False),
+        # One image may be old: another replica may lead.
+        (without_listener(3), {"stopped": {1}}, False),
+        (without_listener(3), {"stopped": {1, 2}}, True),
+        (without_listener(2, 3, in_sync=()), {"stopped": {1}}, False),
     ],
 )
-def test_leaderless_takes_two_brokers_or_the_sole_witness(
-    brokers: list[int], witness: int | None, leaderless: bool
+def test_when_a_partition_is_leaderless(
+    watched: Inventory, images: list[MetadataImage], options: dict[str, Any], leaderless: bool
 ) -> None:
-    watched = inventory()
-    watched.apply([image(broker, WITHOUT_LEADER) for broker in brokers], witness)
+    watched.apply(images, **options)
     assert watched.partitions["t", 0].leaderless is leaderless
     assert watched.partitions["t", 0].leader is None
 
 
-def test_a_leader_of_a_later_epoch_makes_a_partition_not_leaderless() -> None:
-    watched = inventory()
+def test_a_leader_of_a_later_epoch_makes_a_partition_not_leaderless(watched: Inventory) -> None:
     watched.apply([image(1, WITHOUT_LEADER), image(2, {"t": {0: metadata(leader=2, epoch=2)}})])
     assert not watched.partitions["t", 0].leaderless
 
@@ -194,8 +207,7 @@ def test_shards_cover_all_partitions_without_overlap_and_count_their_own() -> No
     assert [shard.counts(1).preferred for shard in shards] == [len(part) for part in parts]
 
 
-def test_reassignments_apply_to_all_partitions() -> None:
-    watched = inventory()
+def test_reassignments_apply_to_all_partitions(watched: Inventory) -> None:
     watched.apply([image(1, {"t": {0: metadata(), 1: metadata()}})])
     watched.set_reassignments(
         {("t", 0): Reassignment((3,), (1,)), ("unknown", 0): Reassignment((3,), ())}
@@ -212,9 +224,8 @@ def test_reassignments_apply_to_all_partitions() -> None:
     assert [w.configuration.compacted for w in watched.partitions.values()] == [True, True]
 
 
-def test_counts_of_preferred_led_and_in_sync_partitions() -> None:
+def test_counts_of_preferred_led_and_in_sync_partitions(watched: Inventory) -> None:
     """All are assigned to brokers 1 and 2, and prefer 1."""
-    watched = inventory()
     watched.apply(
         [
             image(
@@ -237,17 +248,17 @@ def test_counts_of_preferred_led_and_in_sync_partitions() -> None:
     assert tuple(watched.counts(1)) == (0, 0, 0, 0)
 
 
-def test_a_broker_that_is_in_sync_alone_and_leads_no_more_serves_nothing() -> None:
+def test_a_broker_that_is_in_sync_alone_and_leads_no_more_serves_nothing(
+    watched: Inventory,
+) -> None:
     """Its controlled shutdown leaves it in the set: there is no other replica."""
-    watched = inventory()
     watched.apply([image(1, {"t": {0: metadata(in_sync=(2,)), 1: metadata(in_sync=(1,))}})])
     assert [watched.counts(broker).serving for broker in (1, 2)] == [2, 0]
     watched.apply([image(1, {"t": {1: metadata(leader=-1, epoch=1, in_sync=(1,))}})])
     assert (watched.counts(1).in_sync, watched.counts(1).serving) == (1, 1)
 
 
-def test_shrinks_count_for_the_leader_that_remains() -> None:
-    watched = inventory()
+def test_shrinks_count_for_the_leader_that_remains(watched: Inventory) -> None:
     three = (1, 2, 3)
 
     def led(leader: int, in_sync: tuple[int, ...]) -> dict[int, tuple[int, int]]:
@@ -264,9 +275,8 @@ def test_shrinks_count_for_the_leader_that_remains() -> None:
     assert led(2, (2,)) == {1: (1, 1)}, "a reassignment removed it"
 
 
-def test_brokers_that_left_in_sync_sets() -> None:
+def test_brokers_that_left_in_sync_sets(watched: Inventory) -> None:
     """Since the last call, without reassignments; what they left most often comes first."""
-    watched = inventory()
     complete = {number: metadata(in_sync=(1, 2)) for number in range(3)}
     watched.apply([image(1, {"t": complete})])
     assert watched.left_replicas.take() == {}
@@ -281,26 +291,3 @@ def test_brokers_that_left_in_sync_sets() -> None:
     watched.apply([image(1, {"t": complete})])
     watched.apply([image(1, {"t": {0: metadata(replicas=(1, 3), in_sync=(1, 3))}})])
     assert watched.left_replicas.take() == {}, "broker 2 has no replica any more"
-
-
-@pytest.mark.parametrize(
-    ("brokers", "in_sync", "stopped", "leaderless"),
-    [
-        # The leader may only lack the listener of the collector.
-        ([2, 3], (1,), set(), False),
-        ([2, 3], (1,), {1}, True),
-        ([2, 3], (1, 2), {1}, False),
-        # One image may be old: another replica may lead.
-        ([3], (1,), {1}, False),
-        ([3], (1,), {1, 2}, True),
-        ([2, 3], (), {1}, False),
-    ],
-)
-def test_a_missing_listener_is_no_leader_once_the_in_sync_brokers_stopped(
-    brokers: list[int], in_sync: tuple[int, ...], stopped: set[int], leaderless: bool
-) -> None:
-    watched = inventory()
-    listener_not_found = metadata(leader=-1, epoch=1, in_sync=in_sync, error=72)
-    images = [image(broker, {"t": {0: listener_not_found}}) for broker in brokers]
-    watched.apply(images, stopped=stopped)
-    assert watched.partitions["t", 0].leaderless is leaderless

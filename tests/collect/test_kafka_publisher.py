@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -63,29 +65,46 @@ def record(text: str, droppable: bool = True, size: int = 10) -> EventRecord:
     )
 
 
+Publish = Callable[..., KafkaPublisher]
+
+
+@pytest.fixture
+def publish() -> Iterator[Publish]:
+    """Starts a publisher and puts records; it is closed after the test."""
+    with ExitStack() as stack:
+
+        def start(make: Any, *records: EventRecord, **options: Any) -> KafkaPublisher:
+            publisher = KafkaPublisher(Settings(), make=make, **options)
+            stack.callback(publisher.close, 0.0)
+            publisher.put([*records])
+            return publisher
+
+        yield start
+
+
 def until(condition: Any) -> None:
     wait_until(condition, 10.0, "the publisher is there")
 
 
-def test_records_reach_their_partition_in_order() -> None:
+def test_records_reach_their_partition_in_order(publish: Publish) -> None:
     producer = Producer()
-    publisher = KafkaPublisher(Settings(), make=lambda *_, **__: producer)
-    publisher.put([record("1"), record("2"), record("3", droppable=False)])
+    publisher = publish(
+        lambda *_, **__: producer, record("1"), record("2"), record("3", droppable=False)
+    )
     publisher.close(5.0)
     assert [value.strip() for _, value in producer.sent] == [b"1", b"2", b"3"]
     assert {group for group, _ in producer.sent} == {1}
     assert (publisher.published, publisher.dropped, producer.closed) == (3, 0, True)
 
 
-def test_records_that_do_not_fit_are_dropped_oldest_first_and_missed() -> None:
+def test_records_that_do_not_fit_are_dropped_oldest_first_and_missed(publish: Publish) -> None:
     started = threading.Event()
 
     def unreachable(*_: Any, **__: Any) -> Any:
         started.set()
         raise ClusterError("no bootstrap server can be used")
 
-    publisher = KafkaPublisher(Settings(), make=unreachable, queue_bytes=3 * 2_000)
-    publisher.put([record("0", size=1_000)])
+    publisher = publish(unreachable, record("0", size=1_000), queue_bytes=3 * 2_000)
     started.wait(5)
     # Pass records are dropped last.
     publisher.put(
@@ -97,7 +116,6 @@ def test_records_that_do_not_fit_are_dropped_oldest_first_and_missed() -> None:
     assert publisher.take_missed("other") == set()
     assert publisher.take_missed("c") == {("t", number) for number in range(4)}
     assert publisher.take_missed("c") == set()
-    publisher.close(0.0)
 
 
 class Producers:
@@ -116,11 +134,10 @@ def texts(producer: Producer) -> list[bytes]:
     return [value.strip() for _, value in producer.sent]
 
 
-def test_what_expired_is_sent_again_in_order_by_a_new_producer() -> None:
+def test_what_expired_is_sent_again_in_order_by_a_new_producer(publish: Publish) -> None:
     expiring = Producer(at_once=False)
     producers = Producers(expiring)
-    publisher = KafkaPublisher(Settings(), make=producers)
-    publisher.put([record("1"), record("2"), record("3", droppable=False)])
+    publisher = publish(producers, record("1"), record("2"), record("3", droppable=False))
     until(lambda: len(expiring.futures) == 3)
     expiring.futures[0].success(None)
     expiring.futures[1].failure(KafkaTimeoutError("expired"))
@@ -131,26 +148,23 @@ def test_what_expired_is_sent_again_in_order_by_a_new_producer() -> None:
     expiring.futures[2].success(None)
     assert (publisher.published, publisher.dropped) == (3, 0)
     assert publisher.take_missed("c") == set()
-    publisher.close(5.0)
 
 
 def test_a_producer_that_acknowledges_nothing_is_replaced(
+    publish: Publish,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(kafka_publisher, "STUCK_SECONDS", 0.05)
     stuck = Producer(at_once=False)
     producers = Producers(stuck)
-    publisher = KafkaPublisher(Settings(), make=producers)
-    publisher.put([record("1"), record("2")])
+    publisher = publish(producers, record("1"), record("2"))
     until(lambda: publisher.published == 2)
     assert texts(producers.made[1]) == [b"1", b"2"]
-    publisher.close(5.0)
 
 
-def test_a_record_that_kafka_refuses_is_missed_and_the_next_is_sent() -> None:
+def test_a_record_that_kafka_refuses_is_missed_and_the_next_is_sent(publish: Publish) -> None:
     producer = Producer(at_once=False)
-    publisher = KafkaPublisher(Settings(), make=lambda *_, **__: producer)
-    publisher.put([record("1"), record("2")])
+    publisher = publish(lambda *_, **__: producer, record("1"), record("2"))
     until(lambda: len(producer.futures) == 2)
     producer.futures[0].failure(MessageSizeTooLargeError("too large"))
     producer.futures[1].success(None)
@@ -160,12 +174,11 @@ def test_a_record_that_kafka_refuses_is_missed_and_the_next_is_sent() -> None:
     assert producer.closed
 
 
-def test_a_broken_producer_is_replaced() -> None:
+def test_a_broken_producer_is_replaced(publish: Publish) -> None:
     broken = Producer()
     broken.fails = True
     producers = Producers(broken)
-    publisher = KafkaPublisher(Settings(), make=producers)
-    publisher.put([record("1"), record("2")])
+    publisher = publish(producers, record("1"), record("2"))
     until(lambda: publisher.published == 2)
     publisher.close(5.0)
     assert [texts(producer) for producer in producers.made] == [[], [b"1", b"2"]]
@@ -173,7 +186,7 @@ def test_a_broken_producer_is_replaced() -> None:
     assert publisher.take_missed("c") == set()
 
 
-def test_what_is_sent_again_keeps_the_queue_within_its_bound() -> None:
+def test_what_is_sent_again_keeps_the_queue_within_its_bound(publish: Publish) -> None:
     expiring = Producer(at_once=False)
     ready = threading.Event()
 
@@ -183,8 +196,9 @@ def test_what_is_sent_again_keeps_the_queue_within_its_bound() -> None:
             return Producer()
         return expiring
 
-    publisher = KafkaPublisher(Settings(), make=make, queue_bytes=3 * 2_000)
-    publisher.put([record(str(n), size=1_000) for n in range(1, 4)])
+    publisher = publish(
+        make, *(record(str(n), size=1_000) for n in range(1, 4)), queue_bytes=3 * 2_000
+    )
     until(lambda: len(expiring.futures) == 3)
     expiring.futures[0].failure(KafkaTimeoutError("expired"))
     until(lambda: expiring.closed)
@@ -192,10 +206,10 @@ def test_what_is_sent_again_keeps_the_queue_within_its_bound() -> None:
     ready.set()
     until(lambda: publisher.published == 3)
     assert publisher.take_missed("c") == {("t", 1)}
-    publisher.close(5.0)
 
 
 def test_no_record_is_lost_while_the_topic_has_no_metadata(
+    publish: Publish,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(kafka_publisher, "RETRY_SECONDS", 0.01)
@@ -206,8 +220,7 @@ def test_no_record_is_lost_while_the_topic_has_no_metadata(
         made[-1].knows_the_topic = len(made) == 3
         return made[-1]
 
-    publisher = KafkaPublisher(Settings(), make=make)
-    publisher.put([record("1"), record("2")])
+    publisher = publish(make, record("1"), record("2"))
     until(lambda: publisher.published == 2)
     assert [(len(producer.sent), producer.closed) for producer in made] == [
         (0, True),
@@ -215,7 +228,6 @@ def test_no_record_is_lost_while_the_topic_has_no_metadata(
         (2, False),
     ]
     assert publisher.take_missed("c") == set()
-    publisher.close(5.0)
 
 
 def test_what_waits_is_on_disk_and_the_next_process_publishes_it_first(tmp_path: Path) -> None:
@@ -246,7 +258,9 @@ def test_what_waits_is_on_disk_and_the_next_process_publishes_it_first(tmp_path:
     assert not list(tmp_path.glob("*.spool"))
 
 
-def test_what_expired_comes_before_what_was_put_later_on_disk_too(tmp_path: Path) -> None:
+def test_what_expired_comes_before_what_was_put_later_on_disk_too(
+    publish: Publish, tmp_path: Path
+) -> None:
     expiring = Producer(at_once=False)
     ready = threading.Event()
 
@@ -258,8 +272,9 @@ def test_what_expired_comes_before_what_was_put_later_on_disk_too(tmp_path: Path
         return good
 
     good = Producer()
-    publisher = KafkaPublisher(Settings(), make=make, spool=Spool(tmp_path, SPOOL_BYTES))
-    publisher.put([record("1"), record("2"), record("3")])
+    publisher = publish(
+        make, record("1"), record("2"), record("3"), spool=Spool(tmp_path, SPOOL_BYTES)
+    )
     until(lambda: len(expiring.futures) == 3)
     expiring.futures[0].success(None)
     expiring.futures[1].failure(KafkaTimeoutError("expired"))
@@ -269,20 +284,18 @@ def test_what_expired_comes_before_what_was_put_later_on_disk_too(tmp_path: Path
     until(lambda: publisher.published == 4)
     assert texts(good) == [b"2", b"3", b"4"]
     assert publisher.take_missed("c") == set()
-    publisher.close(5.0)
 
 
-def test_a_record_for_a_partition_that_is_gone_is_missed(tmp_path: Path) -> None:
+def test_a_record_for_a_partition_that_is_gone_is_missed(publish: Publish, tmp_path: Path) -> None:
     spool = Spool(tmp_path, SPOOL_BYTES)
     spool.append([record("1")._replace(group=99), record("2")])
     producer = Producer()
-    publisher = KafkaPublisher(Settings(), make=lambda *_, **__: producer, spool=spool)
+    publisher = publish(lambda *_, **__: producer, spool=spool)
     until(lambda: publisher.published == 1)
     assert (texts(producer), publisher.take_missed("c")) == ([b"2"], {("t", 1)})
-    publisher.close(5.0)
 
 
-def test_it_waits_for_its_topic_and_says_why() -> None:
+def test_it_waits_for_its_topic_and_says_why(publish: Publish) -> None:
     producers, failures = Producers(), [ClusterError("may not describe topic x")] * 2
 
     def prepare() -> None:
@@ -290,7 +303,7 @@ def test_it_waits_for_its_topic_and_says_why() -> None:
         if failures:
             raise failures.pop()
 
-    publisher = KafkaPublisher(Settings(), make=producers, prepare=prepare)
+    publisher = publish(producers, prepare=prepare)
     until(lambda: publisher.waits_for() == "may not describe topic x")
     publisher.put([record("1")])
     until(lambda: publisher.published == 1)
@@ -309,7 +322,9 @@ def test_a_topic_with_other_partitions_is_a_failure() -> None:
     publisher.close(0.0)
 
 
-def test_what_is_put_meanwhile_does_not_hurry_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_put_meanwhile_does_not_hurry_an_attempt(
+    publish: Publish, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(attempts, "FIRST_PAUSE_SECONDS", 30.0)
     monkeypatch.setattr(attempts, "LONGEST_PAUSE_SECONDS", 30.0)
     tried: list[float] = []
@@ -318,10 +333,9 @@ def test_what_is_put_meanwhile_does_not_hurry_an_attempt(monkeypatch: pytest.Mon
         tried.append(time.monotonic())
         raise ClusterError("no bootstrap server can be used")
 
-    publisher = KafkaPublisher(Settings(), make=unreachable)
+    publisher = publish(unreachable)
     until(lambda: tried)
     for number in range(20):
         publisher.put([record(str(number))])
         time.sleep(0.01)
     assert len(tried) == 1
-    publisher.close(0.0)

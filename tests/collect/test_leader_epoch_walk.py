@@ -14,9 +14,9 @@ Log = list[tuple[int, int]]
 
 
 @st.composite
-def logs(draw: st.DrawFn) -> Log:
+def logs(draw: st.DrawFn, newest: int = 40, least: int = 1) -> Log:
     """Epochs and their end offsets, ascending; the first record is at offset 0."""
-    epochs = sorted(draw(st.sets(st.integers(0, 40), min_size=1, max_size=11)))
+    epochs = sorted(draw(st.sets(st.integers(0, newest), min_size=least, max_size=11)))
     size = len(epochs)
     ends = draw(st.lists(st.integers(1, 1000), min_size=size, max_size=size, unique=True))
     return list(zip(epochs, sorted(ends), strict=True))

@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tidemark.collect.metadata.led_shrinks import SETTLE_SECONDS, LedShrinks
 from tidemark.core.events import OK, REFUSED
 
-BOTH = frozenset({2, 3})
+SETTLED = 10.0 + SETTLE_SECONDS
 
 
-def test_a_shrink_counts_once_its_brokers_are_known_to_answer() -> None:
+@pytest.mark.parametrize(
+    ("notes", "passes"),
+    [
+        # A shrink counts once its brokers are known to answer.
+        (
+            [(1, {2}), (1, {2})],
+            [
+                ({2: OK}, 10.0, {}),
+                ({2: OK}, SETTLED, {1: (2, 0)}),
+                ({2: REFUSED}, 20.0, {1: (2, 0)}),
+            ],
+        ),
+        # A broker that stops soon after is absent.
+        ([(1, {2})], [({2: OK}, 10.0, {}), ({2: REFUSED}, 11.0, {1: (1, 1)})]),
+        # All removed brokers must be absent.
+        (
+            [(1, {2, 3})],
+            [({2: REFUSED, 3: OK}, 10.0, {}), ({2: OK, 3: OK}, SETTLED, {1: (1, 0)})],
+        ),
+        # A broker that is not listed is absent too.
+        ([(1, {2, 3}), (3, {2})], [({3: REFUSED}, 30.0, {1: (1, 1), 3: (1, 1)})]),
+    ],
+)
+def test_shrinks_and_those_of_brokers_that_were_absent(
+    notes: list[tuple[int, set[int]]],
+    passes: list[tuple[dict[int, str], float, dict[int, tuple[int, int]]]],
+) -> None:
+    """By leader: how many shrinks it made, and how many of them of absent brokers."""
     shrinks = LedShrinks()
-    shrinks.note(1, frozenset({2}))
-    shrinks.note(1, frozenset({2}))
-    shrinks.settle({2: OK}, 10.0)
-    assert shrinks.totals == {}
-    shrinks.settle({2: OK}, 10.0 + SETTLE_SECONDS)
-    assert shrinks.totals == {1: (2, 0)}
-    shrinks.settle({2: REFUSED}, 20.0)
-    assert shrinks.totals == {1: (2, 0)}
-
-
-def test_a_broker_that_stops_soon_after_is_absent() -> None:
-    shrinks = LedShrinks()
-    shrinks.note(1, frozenset({2}))
-    shrinks.settle({2: OK}, 10.0)
-    shrinks.settle({2: REFUSED}, 11.0)
-    assert shrinks.totals == {1: (1, 1)}
-
-
-def test_all_removed_brokers_must_be_absent() -> None:
-    shrinks = LedShrinks()
-    shrinks.note(1, BOTH)
-    shrinks.settle({2: REFUSED, 3: OK}, 10.0)
-    shrinks.settle({2: OK, 3: OK}, 10.0 + SETTLE_SECONDS)
-    assert shrinks.totals == {1: (1, 0)}
-    shrinks.note(1, BOTH)
-    shrinks.note(3, frozenset({2}))
-    shrinks.settle({3: REFUSED}, 30.0)
-    assert shrinks.totals == {1: (2, 1), 3: (1, 1)}, "a broker that is not listed is absent too"
+    for leader, removed in notes:
+        shrinks.note(leader, frozenset(removed))
+    for outcomes, at, totals in passes:
+        shrinks.settle(outcomes, at)
+        assert shrinks.totals == totals

@@ -4,21 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.collect.test_leader_epoch_walk import Log, logs
 from tidemark.collect.codecs.fetch import FetchEntry
 from tidemark.collect.sample.lineage import MAX_ROUNDS, walk_epochs
 from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.core.events import MAX_LINEAGE
 
-Log = list[tuple[int, int]]
 UNFINISHED = "unfinished"
-
-
-@st.composite
-def logs(draw: st.DrawFn) -> Log:
-    epochs = sorted(draw(st.sets(st.integers(0, 12), max_size=11)))
-    size = len(epochs)
-    ends = draw(st.lists(st.integers(1, 1000), min_size=size, max_size=size, unique=True))
-    return list(zip(epochs, sorted(ends), strict=True))
 
 
 def fetched(log: Log, asked: int) -> FetchEntry:
@@ -46,7 +38,7 @@ def walk(log: Log, ahead: int, leader_epochs: list[int], sampled: bool) -> Linea
     return UNFINISHED
 
 
-@given(logs(), st.integers(0, 2), st.sets(st.integers(0, 14)), st.booleans())
+@given(logs(12, 0), st.integers(0, 2), st.sets(st.integers(0, 14)), st.booleans())
 def test_a_walk_finds_the_newest_epochs_with_any_epochs_of_the_leader(
     log: Log, ahead: int, leader_epochs: set[int], sampled: bool
 ) -> None:
@@ -57,7 +49,7 @@ def test_a_walk_finds_the_newest_epochs_with_any_epochs_of_the_leader(
         assert found == Lineage(shown, complete_from if log else None)
 
 
-@given(logs())
+@given(logs(12, 0))
 def test_a_leaders_walk_ends_in_one_pass(log: Log) -> None:
     assert walk(log, 0, [], sampled=True) != UNFINISHED
 

@@ -11,6 +11,8 @@ from tidemark.collect.watched import lineage_schedule
 from tidemark.collect.watched.lineage_schedule import PASSES_AFTER_CHANGE, LineageSchedule
 from tidemark.core.events import Observation, Replica
 
+pytestmark = pytest.mark.usefixtures("topic_t")
+
 Lineage = list[tuple[int, int]]
 AGREED: Lineage = [(0, 5), (2, 9)]
 
@@ -62,7 +64,6 @@ def test_a_follower_that_agrees_or_is_behind_is_not_read_again(
 
 
 def test_closed_epochs_of_a_compacted_topic_may_end_elsewhere(cluster: FakeCluster) -> None:
-    cluster.topic("t", 9)
     cluster.run()
     cluster.passes.inventory.set_configurations({"t": TopicConfiguration(None, compacted=True)})
     set_lineages(cluster, AGREED, AGREED, [(0, 6), (2, 9)])
@@ -70,8 +71,7 @@ def test_closed_epochs_of_a_compacted_topic_may_end_elsewhere(cluster: FakeClust
 
 
 def test_ends_below_a_log_start_are_not_compared(cluster: FakeCluster) -> None:
-    for broker in cluster.brokers:
-        broker.log_start = 6
+    cluster.set(log_start=6)
     set_lineages(cluster, AGREED, AGREED, [(0, 6), (2, 9)])
     assert read_of(cluster) == [None, None, None]
 
@@ -94,7 +94,6 @@ def test_a_lasting_divergence_is_read_at_intervals_and_observed_in_every_pass(
 def test_a_broker_that_was_silent_at_a_change_is_read_after_its_return(
     cluster: FakeCluster,
 ) -> None:
-    cluster.topic("t", 9)
     cluster.run(5)
     cluster.brokers[2].hangs = lambda _: True
     set_lineages(cluster, AGREED, AGREED, AGREED)
@@ -118,7 +117,6 @@ def test_what_a_late_broker_was_not_asked_for_stays_due() -> None:
 
 
 def test_a_removed_replica_is_not_waited_for(cluster: FakeCluster) -> None:
-    cluster.topic("t", 9)
     cluster.brokers[2].hangs = lambda _: True
     cluster.run(5)
     cluster.topics["t"][0] = (1, 0, [1, 2], [1, 2], 0)
@@ -130,20 +128,17 @@ def test_a_removed_replica_is_not_waited_for(cluster: FakeCluster) -> None:
 def test_brokers_without_lineages_do_not_keep_a_partition_from_thinning(
     cluster: FakeCluster,
 ) -> None:
-    cluster.topic("t", 7)
     cluster.run(7)
     assert cluster.passes.thinned == 1
 
 
 def test_a_settled_partition_has_no_lineage_to_read(cluster: FakeCluster) -> None:
     """A pass looks for lineages that are due among the other partitions only."""
-    cluster.topic("t", 9)
     watched = []
     for number in range(24):
         if number == 8:
             cluster.topics["t"][0] = (2, 2, [1, 2, 3], [1, 2, 3], 0)
-            for broker in cluster.brokers:
-                broker.logs["t", 0] = Log(AGREED, 9, 2, leads=broker.broker == 2)
+            cluster.write(AGREED, 9, 2, leader=2)
         if number == 16:
             cluster.brokers[2].logs["t", 0] = Log([(0, 4)], 4, 2)
         cluster.run()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from typing import Any
 
@@ -11,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from tests.collect.recorded_answers import decode_by_library, try_library
+from tests.collect import wire_answers
+from tests.collect.recorded_answers import decode_by_library
 from tidemark.collect.codecs.metadata import (
     MAX_VERSION,
     METADATA,
@@ -19,8 +19,7 @@ from tidemark.collect.codecs.metadata import (
     MetadataDecoder,
     encode_metadata_request,
 )
-from tidemark.collect.codecs.metadata_image import TopicMetadata
-from tidemark.core.errors import WireError
+from tidemark.collect.codecs.metadata_image import PartitionMetadata, TopicMetadata
 
 VERSIONS = st.integers(MIN_VERSION, MAX_VERSION)
 INT32 = st.integers(-1, 2**31 - 1)
@@ -92,71 +91,13 @@ def test_answers_decode_as_the_librarys(several: list[Any], version: int) -> Non
         assert decoder.decode(data, version) == decode_by_library(METADATA, data, version)
 
 
-@given(answers(), VERSIONS, st.data())
-def test_a_truncated_or_lengthened_answer_is_refused(
-    answer: Any, version: int, data: st.DataObject
-) -> None:
-    whole = bytes(answer.encode(version=version))
-    decoder = MetadataDecoder()
-    if data.draw(st.booleans()):
-        decoder.decode(whole, version)
-    cut = data.draw(st.integers(0, len(whole) - 1))
-    for wrong in (whole[:cut], whole + data.draw(st.binary(min_size=1, max_size=60))):
-        with pytest.raises(WireError):
-            decoder.decode(wrong, version)
-
-
-@given(answers(), VERSIONS, st.data())
-def test_a_changed_byte_gives_an_error_or_the_librarys_result(
-    answer: Any, version: int, data: st.DataObject
-) -> None:
-    changed = bytearray(answer.encode(version=version))
-    decoder = MetadataDecoder()
-    decoder.decode(bytes(changed), version)
-    changed[data.draw(st.integers(0, len(changed) - 1))] ^= data.draw(st.integers(1, 255))
-    try:
-        ours = decoder.decode(bytes(changed), version)
-    except WireError:
-        return
-    # Outside of any `suppress`: a difference is an AssertionError too.
-    assert try_library(METADATA, bytes(changed), version) in (None, ours)
-
-
-@given(st.binary(max_size=400), VERSIONS)
-def test_arbitrary_bytes_raise_only_wire_errors(data: bytes, version: int) -> None:
-    with contextlib.suppress(WireError):
-        MetadataDecoder().decode(data, version)
-
-
 def encoded(topics: dict[str, int], controller: int = 1) -> bytes:
     """Topics with one partition and the given leader epoch."""
-    partition = topic_class.MetadataResponsePartition
-    answer = MetadataResponse(
-        throttle_time_ms=0,
-        brokers=[],
-        cluster_id="c",
-        controller_id=controller,
-        topics=[
-            topic_class(
-                error_code=0,
-                name=name,
-                is_internal=False,
-                partitions=[
-                    partition(
-                        error_code=0,
-                        partition_index=0,
-                        leader_id=1,
-                        leader_epoch=epoch,
-                        replica_nodes=[1, 2],
-                        isr_nodes=[1, 2],
-                        offline_replicas=[],
-                    )
-                ],
-            )
-            for name, epoch in topics.items()
-        ],
-    )
-    return bytes(answer.encode(version=12))
+    shown = {
+        name: {0: PartitionMetadata(1, epoch, (1, 2), (1, 2), 0)} for name, epoch in topics.items()
+    }
+    listed = [(name, None, 0, partitions) for name, partitions in shown.items()]
+    return wire_answers.metadata({}, "c", controller, listed, 12)
 
 
 def test_topics_that_did_not_change_are_the_same_objects() -> None:

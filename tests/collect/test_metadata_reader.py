@@ -71,6 +71,10 @@ def quorum(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeQuorum]:
     made.loop.close()
 
 
+def connected(*brokers: int) -> dict[int, Any]:
+    return {b: Answer(broker=b, host="h", port=b, connected_at=-100.0) for b in brokers}
+
+
 @pytest.mark.parametrize("silence", [NoAnswerError("timed_out"), None])
 def test_a_quorum_that_gives_two_brokers_no_answer_for_a_while_has_no_leader(
     quorum: FakeQuorum, silence: NoAnswerError | None
@@ -87,10 +91,7 @@ def test_a_quorum_that_gives_two_brokers_no_answer_for_a_while_has_no_leader(
 
 
 def test_a_broker_with_an_old_image_is_asked_last(quorum: FakeQuorum) -> None:
-    live: dict[int, Any] = {
-        number: Answer(broker=number, host="h", port=number, connected_at=-100.0)
-        for number in (1, 2, 3)
-    }
+    live = connected(1, 2, 3)
     assert {link.broker for _ in range(3) for link in quorum.reader.choose(live)} == {1, 2, 3}
     replicas = {
         1: QuorumReplica(False, 5, 2_500.0),
@@ -108,10 +109,7 @@ def test_a_broker_with_an_old_image_is_asked_last(quorum: FakeQuorum) -> None:
 
 def test_an_old_image_counts_no_longer_once_the_quorum_is_silent(quorum: FakeQuorum) -> None:
     """Broker 3 was behind, has caught up, and alone reaches the controllers now."""
-    live: dict[int, Any] = {
-        number: Answer(broker=number, host="h", port=number, connected_at=-100.0)
-        for number in (1, 2, 3)
-    }
+    live = connected(1, 2, 3)
     replicas = {number: QuorumReplica(False, 9, 100.0) for number in (1, 2)}
     quorum.answer = Quorum(100, 7, {**replicas, 3: QuorumReplica(False, 5, 7_000.0)})
     quorum.ask(1, 0.0)
@@ -123,10 +121,7 @@ def test_an_old_image_counts_no_longer_once_the_quorum_is_silent(quorum: FakeQuo
 def test_each_read_takes_turns_of_its_own(
     quorum: FakeQuorum, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    live: dict[int, Any] = {
-        number: Answer(broker=number, host="h", port=number, connected_at=-100.0)
-        for number in (1, 2)
-    }
+    live = connected(1, 2)
     asked: list[int] = []
     monkeypatch.setattr(
         quorum.reader,
@@ -144,19 +139,33 @@ def test_a_quorum_that_never_answered_is_unknown(quorum: FakeQuorum) -> None:
     assert [quorum.ask(broker, 30.0 * broker) for broker in (1, 2, 3)] == [None, None, None]
 
 
+BOTH = PartitionMetadata(1, 4, (1, 2), (1, 2), 0)
+
+
+class Reading:
+    """A reader of a cluster with these topics, and the network that it uses."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, topics: dict[str, TopicMetadata]) -> None:
+        cluster, self.network = Cluster(name="c"), Network({})
+        self.inventory = Inventory(cluster, 1)
+        self.show(topics, 0.0)
+        self.reader = MetadataReader(self.network, self.inventory, cluster, Collect())
+        monkeypatch.setattr(self.reader, "list_reassignments", lambda *_: None)
+
+    def show(self, topics: dict[str, TopicMetadata], at: float) -> None:
+        self.inventory.apply([MetadataImage(1, at, "c", 1, {}, topics)])
+
+
 def test_eligible_replicas_are_read_again_only_where_they_may_have_changed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cluster = Cluster(name="c")
-    inventory = Inventory(cluster, 1)
-    both = PartitionMetadata(1, 4, (1, 2), (1, 2), 0)
-    topics = {name: TopicMetadata(None, 0, {0: both}) for name in ("same", "elected", "shrunk")}
-    inventory.apply([MetadataImage(1, 0.0, "c", 1, {}, topics)])
-    inventory.set_eligible({(name, 0): EligibleReplicas([], [], 4, (2, 1)) for name in topics})
-    reader = MetadataReader(Network({}), inventory, cluster, Collect())
+    topics = {name: TopicMetadata(None, 0, {0: BOTH}) for name in ("same", "elected", "shrunk")}
+    reading = Reading(monkeypatch, topics)
+    eligible = {(name, 0): EligibleReplicas([], [], 4, (2, 1)) for name in topics}
+    reading.inventory.set_eligible(eligible)
+    reader = reading.reader
     asked: list[set[str]] = []
     monkeypatch.setattr(reader, "choose", lambda *_: [None])
-    monkeypatch.setattr(reader, "list_reassignments", lambda *_: None)
     monkeypatch.setattr(
         reader, "_query", lambda name, *given: asked.append(given[-1]) if name == "eligible" else 0
     )
@@ -164,9 +173,9 @@ def test_eligible_replicas_are_read_again_only_where_they_may_have_changed(
     live: Any = {1: None}
     reader.start_queries(live, 100.0, images_due=False)
     assert asked == []
-    topics["elected"] = TopicMetadata(None, 0, {0: both._replace(leader=2, leader_epoch=5)})
-    topics["shrunk"] = TopicMetadata(None, 0, {0: both._replace(in_sync=(1,))})
-    inventory.apply([MetadataImage(1, 1.0, "c", 1, {}, topics)])
+    topics["elected"] = TopicMetadata(None, 0, {0: BOTH._replace(leader=2, leader_epoch=5)})
+    topics["shrunk"] = TopicMetadata(None, 0, {0: BOTH._replace(in_sync=(1,))})
+    reading.show(topics, 1.0)
     reader.start_queries(live, 200.0, images_due=False)
     assert asked == [{"elected", "shrunk"}]
     reader.close()
@@ -175,12 +184,8 @@ def test_eligible_replicas_are_read_again_only_where_they_may_have_changed(
 def test_a_configuration_that_was_not_answered_is_read_again_in_the_next_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cluster = Cluster(name="c")
-    inventory = Inventory(cluster, 1)
-    topic = TopicMetadata(None, 0, {0: PartitionMetadata(1, 4, (1, 2), (1, 2), 0)})
-    inventory.apply([MetadataImage(1, 0.0, "c", 1, {}, {"orders": topic})])
-    network = Network({})
-    reader = MetadataReader(network, inventory, cluster, Collect())
+    reading = Reading(monkeypatch, {"orders": TopicMetadata(None, 0, {0: BOTH})})
+    reader, network = reading.reader, reading.network
     asked: list[int] = []
     is_silent = True
 
@@ -195,7 +200,6 @@ def test_a_configuration_that_was_not_answered_is_read_again_in_the_next_pass(
 
     monkeypatch.setattr(reader, "_ready", ready)
     monkeypatch.setattr(reader, "choose", lambda live, _: [live[1 + len(asked) % 2]])
-    monkeypatch.setattr(reader, "list_reassignments", lambda *_: None)
     monkeypatch.setattr(module, "read_configurations", read)
     live: Any = {number: Answer(broker=number) for number in (1, 2)}
 

@@ -9,6 +9,8 @@ from tests.collect.fake_broker import EPOCH_END_OFFSETS, FETCH, LIST_OFFSETS, ME
 from tests.collect.fake_cluster import FakeCluster, outcomes, with_versions
 from tidemark.core.events import Observation
 
+pytestmark = pytest.mark.usefixtures("topic_t")
+
 KAFKA_0_10 = with_versions({FETCH: (0, 3), LIST_OFFSETS: (0, 1), METADATA: (0, 2)})
 KAFKA_0_11 = with_versions(
     {FETCH: (0, 5), LIST_OFFSETS: (0, 2), METADATA: (0, 4), EPOCH_END_OFFSETS: (0, 0)}
@@ -21,9 +23,7 @@ NO_LEADER: tuple[int, int, list[int], list[int], int] = (-1, -1, [1, 2, 3], [], 
 
 @KAFKA_0_10
 def test_kafka_0_10_shows_offsets_of_every_replica_and_no_epoch(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
-    for broker in cluster.brokers:
-        broker.log_start = 3
+    cluster.set(log_start=3)
     observed = cluster.one(2)
     assert [
         (s.log_end_offset, s.high_watermark, s.log_start_offset, s.leader_epoch, s.error)
@@ -40,8 +40,7 @@ def test_kafka_0_10_shows_offsets_of_every_replica_and_no_epoch(cluster: FakeClu
 @KAFKA_0_11
 def test_kafka_0_11_shows_the_leaders_epochs(cluster: FakeCluster) -> None:
     cluster.topic("t", 9)
-    for broker in cluster.brokers:
-        broker.logs["t", 0].epochs = [(0, 3), (4, 9)]
+    cluster.write([(0, 3), (4, 9)], 9, 0)
     observed = next(found for _ in range(20) if (found := cluster.one()).lineage_complete_from == 0)
     assert observed.lineage == [(0, 3), (4, 9)]
     assert observed.leader_epoch is None
@@ -104,7 +103,6 @@ def test_an_answer_without_leader_has_no_epoch_and_no_in_sync_set(cluster: FakeC
 def test_one_broker_shows_that_there_is_no_leader_when_all_replicas_are_stopped(
     cluster: FakeCluster, error: int
 ) -> None:
-    cluster.topic("t", 7)
     cluster.topics["t"][0] = (2, 0, [2, 3], [2, 3], 0)
     # Metadata is read again only after a failure.
     cluster.passes._settings.metadata_seconds = 1e9
@@ -118,7 +116,6 @@ def test_one_broker_shows_that_there_is_no_leader_when_all_replicas_are_stopped(
 
 
 def test_a_lost_connection_is_no_missing_feature(cluster: FakeCluster) -> None:
-    cluster.topic("t", 7)
     cluster.run(2)
     connection = cluster.passes._connections.by_broker[2]
     original = cluster.passes._live
@@ -135,8 +132,7 @@ def test_a_lost_connection_is_no_missing_feature(cluster: FakeCluster) -> None:
 @KAFKA_2_3
 def test_without_the_right_to_read_the_leaders_lineage_remains(cluster: FakeCluster) -> None:
     cluster.topic("t", 7, epoch=4)
-    for broker in cluster.brokers:
-        broker.fetch_error = 29
+    cluster.set(fetch_error=29)
     observed = cluster.one(2)
     assert (observed.committed, observed.lineage) == (7, [(4, 7)])
     assert [(s.log_end_offset, s.high_watermark) for s in observed.samples] == [(7, None)] * 3

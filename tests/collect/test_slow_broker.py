@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.bench.bench_collect import image
-from tests.collect.virtual_time import TimedBroker, VirtualTime
-from tidemark.collect.collection_pass import PASSES_PER_FULL_WAIT, PassRunner
+from tests.collect.sharded import Member
+from tests.collect.virtual_time import VirtualTime
+from tidemark.collect.collection_pass import PASSES_PER_FULL_WAIT
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import OK, TIMED_OUT, Event, Observation, Pass
-from tidemark.settings import Cluster, Collect
 
 TIMEOUT, PERIOD = 0.5, 1.0
 
@@ -21,14 +20,8 @@ class Timed:
     """Passes over a topic of 100 partitions on three brokers."""
 
     def __init__(self, keeps_pace: bool) -> None:
-        settings = Collect(collector="k", metadata_seconds=1e9, broker_timeout_seconds=TIMEOUT)
-        self.passes = passes = PassRunner(Cluster(name="c"), settings, 1, 1, keeps_pace=keeps_pace)
-        passes._reader.start_images = lambda *_: []  # type: ignore[method-assign]
-        passes._reader.start_queries = lambda *_, **__: None  # type: ignore[method-assign]
-        passes.inventory.apply([image(1)])
-        passes._plan_requests()
-        self.brokers = {b: TimedBroker(passes.loop, b, p) for b, p in passes._plans.items()}
-        passes._connections.by_broker = self.brokers  # type: ignore[assignment]
+        member = Member(0, 0, 1, keeps_pace=keeps_pace, broker_timeout_seconds=TIMEOUT)
+        self.passes, self.brokers = member.passes, member.brokers
         self.seconds = 0.0
         self._end = 0
 
@@ -49,14 +42,19 @@ def timed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     """The parameter is `keeps_pace`."""
     VirtualTime(monkeypatch)
     made = Timed(getattr(request, "param", True))
-    for watched in made.passes.inventory.partitions.values():
-        watched.lineage.reads_left = {}
     # The barriers know by then how fast the brokers are.
     for _ in range(15):
         made.run()
     assert made.seconds < 0.1
     yield made
     made.passes.close()
+
+
+@pytest.fixture
+def slow(timed: Timed) -> Timed:
+    """Four answers take broker 2 1.6 s."""
+    timed.brokers[2].seconds = 0.4
+    return timed
 
 
 def outcome(events: list[Event], broker: int) -> str:
@@ -79,16 +77,14 @@ def until_full_wait(timed: Timed) -> Iterator[list[Event]]:
         yield timed.run()
 
 
-def test_a_slow_broker_does_not_stretch_the_pass(timed: Timed) -> None:
-    timed.brokers[2].seconds = 0.4
+def test_a_slow_broker_does_not_stretch_the_pass(slow: Timed) -> None:
     passes = []
-    for events in until_full_wait(timed):
-        passes.append(timed.seconds)
+    for events in until_full_wait(slow):
+        passes.append(slow.seconds)
         # The others are observed as ever, and the slow one is alive.
         assert errors(events, 1) == errors(events, 3) == {None}
         assert errors(events, 2) == {"no_answer"}
         assert outcome(events, 2) == OK
-    # Four answers take it 1.6 s.
     assert len(passes) == 5
     assert max(passes) < 1.25 * TIMEOUT + 0.15
 
@@ -102,29 +98,26 @@ def test_what_it_answered_in_time_counts_and_its_leadership_is_not_denied(timed:
     assert {(e.committed, e.leaderless, e.lineage is None) for e in led} == {(16, False, True)}
 
 
-def test_it_is_sampled_in_full_now_and_then(timed: Timed) -> None:
-    timed.brokers[2].seconds = 0.4
-    list(until_full_wait(timed))
-    events = timed.run()
+def test_it_is_sampled_in_full_now_and_then(slow: Timed) -> None:
+    list(until_full_wait(slow))
+    events = slow.run()
     assert errors(events, 2) == {None}
-    assert timed.seconds > 1.6
+    assert slow.seconds > 1.6
 
 
 @pytest.mark.parametrize("timed", [False], indirect=True)
-def test_a_verb_waits_for_all_answers(timed: Timed) -> None:
-    timed.brokers[2].seconds = 0.4
+def test_a_verb_waits_for_all_answers(slow: Timed) -> None:
     for _ in range(2):
-        assert errors(timed.run(), 2) == {None}
+        assert errors(slow.run(), 2) == {None}
 
 
-def test_it_is_sampled_in_every_pass_again_once_it_is_fast(timed: Timed) -> None:
-    timed.brokers[2].seconds = 0.4
-    timed.run()
-    timed.brokers[2].seconds = 0.01
+def test_it_is_sampled_in_every_pass_again_once_it_is_fast(slow: Timed) -> None:
+    slow.run()
+    slow.brokers[2].seconds = 0.01
     # One answer of the pass before may still be under way.
-    timed.run()
-    assert errors(timed.run(), 2) == {None}
-    assert timed.seconds < 0.1
+    slow.run()
+    assert errors(slow.run(), 2) == {None}
+    assert slow.seconds < 0.1
 
 
 def test_a_broker_that_hangs_times_out_as_before(timed: Timed) -> None:
@@ -135,12 +128,11 @@ def test_a_broker_that_hangs_times_out_as_before(timed: Timed) -> None:
     assert timed.seconds < TIMEOUT + 0.1
 
 
-def test_a_broker_that_hangs_while_it_is_slow_times_out(timed: Timed) -> None:
-    timed.brokers[2].seconds = 0.4
-    assert outcome(timed.run(), 2) == OK
-    timed.brokers[2].seconds = 60.0
-    assert outcome(timed.run(), 2) == TIMED_OUT
-    assert timed.seconds < 2 * TIMEOUT + 0.1
+def test_a_broker_that_hangs_while_it_is_slow_times_out(slow: Timed) -> None:
+    assert outcome(slow.run(), 2) == OK
+    slow.brokers[2].seconds = 60.0
+    assert outcome(slow.run(), 2) == TIMED_OUT
+    assert slow.seconds < 2 * TIMEOUT + 0.1
 
 
 def test_brokers_that_are_all_slow_are_waited_for(timed: Timed) -> None:
@@ -150,14 +142,13 @@ def test_brokers_that_are_all_slow_are_waited_for(timed: Timed) -> None:
     assert errors(events, 1) == errors(events, 2) == errors(events, 3) == {None}
 
 
-def test_a_late_answer_is_dropped(timed: Timed) -> None:
+def test_a_late_answer_is_dropped(slow: Timed) -> None:
     """It belongs to another pass than the answers that the next one compares it with."""
-    timed.brokers[2].seconds = 0.4
-    timed.run()
-    answers, asked = timed.passes._plans[2].answers, timed.brokers[2].asked
+    slow.run()
+    answers, asked = slow.passes._plans[2].answers, slow.brokers[2].asked
     assert answers.is_late
     fetched = list(answers.fetched)
-    timed.passes.loop.run(timed.passes.loop.sleep, 2.0)
+    slow.passes.loop.run(slow.passes.loop.sleep, 2.0)
     assert (answers.outcome, answers.fetched) == (OK, fetched)
     # Nothing more was asked.
-    assert timed.brokers[2].asked == asked
+    assert slow.brokers[2].asked == asked

@@ -24,24 +24,18 @@ def leader_only(cluster: FakeCluster, broker: int) -> list[tuple[int, int]]:
     ]
 
 
-def clear_requests(cluster: FakeCluster) -> None:
-    for broker in cluster.brokers:
-        broker.requests.clear()
-
-
 def zombie(cluster: FakeCluster, end: int = 7) -> None:
     """Broker 1 considers itself leader under epoch 4; the others follow broker 2 under epoch 5."""
     cluster.topic("t", 7, epoch=4)
     cluster.run(6)
     cluster.topics["t"][0] = (2, 5, [1, 2, 3], [1, 2, 3], 0)
-    for broker in cluster.brokers[1:]:
-        broker.logs["t", 0] = Log([(4, 7)], 7, 5, leads=broker.broker == 2)
+    cluster.write([(4, 7)], 7, 5, leader=2)
     cluster.brokers[0].logs["t", 0] = Log([(4, end)], end, 4, leads=True)
 
 
 def test_a_broker_behind_the_epoch_is_asked_whether_it_leads(cluster: FakeCluster) -> None:
     zombie(cluster, end=9)
-    clear_requests(cluster)
+    cluster.forget_requests()
     observed = cluster.one()
     assert (observed.leader, observed.leader_epoch) == (2, 5)
     assert [(s.leads, s.leader_epoch, s.log_end_offset) for s in observed.samples] == [
@@ -78,7 +72,7 @@ def test_a_former_leader_that_knows_its_successor_is_asked_for_some_passes(
 ) -> None:
     zombie(cluster)
     cluster.brokers[0].logs["t", 0] = Log([(4, 7)], 7, 5)
-    clear_requests(cluster)
+    cluster.forget_requests()
     assert [cluster.one().samples[0].leads for _ in range(5)] == [False, False, False, False, None]
     assert leader_only(cluster, 1) == [(0, 5)] * 4
     assert not cluster.passes.immediate_next_pass
@@ -94,6 +88,6 @@ def test_no_follower_of_a_healthy_partition_is_asked(cluster: FakeCluster) -> No
 @with_versions({LIST_OFFSETS: (1, 3)})
 def test_a_broker_without_epochs_in_its_answers_is_not_asked(cluster: FakeCluster) -> None:
     zombie(cluster)
-    clear_requests(cluster)
+    cluster.forget_requests()
     assert cluster.one().samples[0].leads is None
     assert not leader_only(cluster, 1)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.collect.socket_answers import serving, text
 from tidemark.collect import watchdog as watchdog_module
 from tidemark.collect.watchdog import (
     END_SECONDS,
@@ -124,18 +125,9 @@ def test_posts_over_a_connection_never_log_the_address(
 
 def test_a_redirect_to_a_malformed_address_is_a_failed_post() -> None:
     """requests parses the address of a redirect, even if it does not follow it."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def answer() -> None:
-            client, _ = server.accept()
-            with client:
-                client.recv(65536)
-                client.sendall(
-                    b"HTTP/1.1 302 Found\r\nLocation: http://[\r\nContent-Length: 0\r\n\r\n"
-                )
-
-        threading.Thread(target=answer, daemon=True).start()
-        assert not watchdog({BLIND: 40.0}, f"http://127.0.0.1:{server.getsockname()[1]}/")._post({})
+    redirect = b"HTTP/1.1 302 Found\r\nLocation: http://[\r\nContent-Length: 0\r\n\r\n"
+    with serving(text(redirect)) as endpoint:
+        assert not watchdog({BLIND: 40.0}, endpoint.url)._post({})
 
 
 def test_the_address_and_the_token_may_come_from_files(tmp_path: Path) -> None:
@@ -158,22 +150,19 @@ def test_the_address_and_the_token_may_come_from_files(tmp_path: Path) -> None:
 
 def test_an_endless_answer_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog_module, "POST_SECONDS", 0.5)
+    ended = threading.Event()
     sent = 0
-    with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def answer() -> None:
-            nonlocal sent
-            client, _ = server.accept()
-            with client, suppress(OSError):
-                client.recv(65536)
-                client.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://a\r\n\r\n")
-                for _ in range(1_000):
-                    client.sendall(b"x" * 100_000)
-                    sent += 100_000
+    def answer(client: socket.socket) -> None:
+        nonlocal sent
+        with suppress(OSError):
+            client.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://a\r\n\r\n")
+            for _ in range(1_000):
+                client.sendall(b"x" * 100_000)
+                sent += 100_000
+        ended.set()
 
-        thread = threading.Thread(target=answer)
-        thread.start()
-        dog = watchdog({BLIND: 40.0}, f"http://127.0.0.1:{server.getsockname()[1]}/")
-        assert not dog._post({})
-        thread.join(20)
+    with serving(answer) as endpoint:
+        assert not watchdog({BLIND: 40.0}, endpoint.url)._post({})
+        assert ended.wait(20)
     assert sent < 50_000_000

@@ -16,46 +16,48 @@ Lineage = list[tuple[int, int]]
 
 
 @pytest.mark.parametrize(
-    ("lineage", "start", "end", "ranges"),
+    ("lineage", "start", "end", "options", "ranges"),
     [
-        ([(0, 5)], 0, 8, [EpochRange(0, 0, 5), EpochRange(None, 5, 8)]),
-        ([(0, 5), (1, 9)], 7, 9, [EpochRange(1, 7, 9)]),
-        ([(3, 5)], 0, 5, [EpochRange(3, 0, 5)]),
-        (None, 0, None, []),
+        ([(0, 5)], 0, 8, {}, [EpochRange(0, 0, 5), EpochRange(None, 5, 8)]),
+        ([(0, 5), (1, 9)], 7, 9, {}, [EpochRange(1, 7, 9)]),
+        ([(3, 5)], 0, 5, {}, [EpochRange(3, 0, 5)]),
+        (None, 0, None, {}, []),
         # A lineage is cut at the log end.
-        ([(1, 5), (4, 90)], 0, 3, [EpochRange(1, 0, 3)]),
-        ([(1, 5), (4, 90)], 0, 0, []),
-    ],
-)
-def test_a_lineage_splits_a_log(
-    lineage: Lineage | None, start: int, end: int | None, ranges: list[EpochRange]
-) -> None:
-    assert split_log_by_epoch(lineage, start, end) == ranges
-
-
-@pytest.mark.parametrize(
-    ("lineage", "end", "options", "ranges"),
-    [
-        ([(3, 5), (4, 9)], 9, {"complete": False}, [EpochRange(None, 0, 5), EpochRange(4, 5, 9)]),
+        ([(1, 5), (4, 90)], 0, 3, {}, [EpochRange(1, 0, 3)]),
+        ([(1, 5), (4, 90)], 0, 0, {}, []),
+        # Records before a lineage that is not complete have no epoch.
+        (
+            [(3, 5), (4, 9)],
+            0,
+            9,
+            {"complete": False},
+            [EpochRange(None, 0, 5), EpochRange(4, 5, 9)],
+        ),
         # A full lineage may lack older epochs.
         (
             [(n, n + 1) for n in range(8)],
+            0,
             8,
             {},
             [EpochRange(None, 0, 1), *(EpochRange(n, n, n + 1) for n in range(1, 8))],
         ),
         (
             [(n, 10 * n) for n in range(2, 10)],
+            0,
             90,
             {},
             [EpochRange(None, 0, 20), *(EpochRange(n, 10 * n - 10, 10 * n) for n in range(3, 10))],
         ),
     ],
 )
-def test_records_before_a_lineage_that_is_not_complete_have_no_epoch(
-    lineage: Lineage, end: int, options: dict[str, bool], ranges: list[EpochRange]
+def test_a_lineage_splits_a_log(
+    lineage: Lineage | None,
+    start: int,
+    end: int | None,
+    options: dict[str, bool],
+    ranges: list[EpochRange],
 ) -> None:
-    assert split_log_by_epoch(lineage, 0, end, **options) == ranges
+    assert split_log_by_epoch(lineage, start, end, **options) == ranges
 
 
 @pytest.mark.parametrize(

@@ -53,25 +53,26 @@ def test_new_objects_are_collected_each_minute_and_all_each_hour() -> None:
     now = 0.0
     collections = DueCollections(lambda: now)
     assert not gc.isenabled()
+
+    def collect_at(at: float) -> None:
+        nonlocal now
+        now = at
+        collections.collect()
+
     young = cycle()
-    now = NEW_SECONDS - 1
-    collections.collect()
+    collect_at(NEW_SECONDS - 1)
     assert young() is not None
-    now = NEW_SECONDS
-    collections.collect()
+    collect_at(NEW_SECONDS)
     assert young() is None
     # Alive in a collection, then garbage.
     kept = Cycle()
     old = weakref.ref(kept)
-    for _ in range(3):
-        now += NEW_SECONDS
-        collections.collect()
+    for minute in (2, 3, 4):
+        collect_at(minute * NEW_SECONDS)
     del kept
-    now += NEW_SECONDS
-    collections.collect()
+    collect_at(5 * NEW_SECONDS)
     assert old() is not None
-    now = ALL_SECONDS
-    collections.collect()
+    collect_at(ALL_SECONDS)
     assert old() is None
 
 

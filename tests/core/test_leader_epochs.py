@@ -67,14 +67,12 @@ def test_epochs_increase_and_their_ends_do_not_decrease(
     assert is_ordered(lineage) is ordered
 
 
-def test_an_unknown_lineage_has_no_epochs_below_its_oldest() -> None:
-    assert below_oldest([]) == 0
-
-
 def test_readings_of_an_epoch_merge_by_maximum() -> None:
     """The time is that of the first reading of the highest high watermark."""
     table: list[Committed] = []
     for high_watermark, log_end, at, merged in (
+        # A log ends at its high watermark or above.
+        (99, 90, 0.5, Committed(4, 99, 0.5, 99, 1)),
         (100, 120, 1.0, Committed(4, 100, 1.0, 120, 1)),
         (90, 130, 2.0, Committed(4, 100, 1.0, 130, 1)),
         (100, 110, 3.0, Committed(4, 100, 1.0, 130, 1)),
@@ -82,12 +80,6 @@ def test_readings_of_an_epoch_merge_by_maximum() -> None:
     ):
         record_committed(table, Committed(4, high_watermark, at, log_end, 1))
         assert table == [merged]
-
-
-def test_a_log_ends_at_its_high_watermark_or_above() -> None:
-    table: list[Committed] = []
-    record_committed(table, Committed(4, 100, 1.0, 90, 1))
-    assert table == [Committed(4, 100, 1.0, 100, 1)]
 
 
 @pytest.mark.parametrize(
@@ -106,22 +98,22 @@ def test_without_epochs_other_records_replace_the_lost_ones(
     assert table == [merged]
 
 
-def test_the_table_is_ordered_by_epoch_and_drops_the_oldest() -> None:
+@pytest.mark.parametrize(
+    ("recorded", "kept"),
+    [
+        # It is ordered by epoch.
+        ([9, 2, 8, 3, 7, 4, 6, 5], [2, 3, 4, 5, 6, 7, 8, 9]),
+        # A full one drops the oldest, and keeps the entry without an epoch.
+        ([9, 2, 8, 3, 7, 4, 6, 5, 10], [3, 4, 5, 6, 7, 8, 9, 10]),
+        ([NO_EPOCH, *range(1, 9)], [NO_EPOCH, *range(2, 9)]),
+    ],
+)
+def test_the_table_is_ordered_by_epoch_and_bounded(recorded: list[int], kept: list[int]) -> None:
     table: list[Committed] = []
-    epochs = [9, 2, 8, 3, 7, 4, 6, 5]
-    for epoch in epochs:
-        record_committed(table, Committed(epoch, epoch * 10, 1.0, 0, 1))
-    assert [entry.epoch for entry in table] == sorted(epochs)
+    for epoch in recorded:
+        record_committed(table, Committed(epoch, 10, 1.0, 0, 1))
+    assert [entry.epoch for entry in table] == kept
     assert len(table) == MAX_COMMITTED
-    record_committed(table, Committed(10, 100, 1.0, 0, 1))
-    assert [entry.epoch for entry in table] == [3, 4, 5, 6, 7, 8, 9, 10]
-
-
-def test_a_full_table_keeps_the_entry_without_an_epoch() -> None:
-    table: list[Committed] = []
-    for epoch in (NO_EPOCH, *range(1, MAX_COMMITTED + 1)):
-        record_committed(table, Committed(epoch, 9, 1.0, 0, 1))
-    assert [entry.epoch for entry in table] == [NO_EPOCH, *range(2, MAX_COMMITTED + 1)]
 
 
 TABLE = [
@@ -215,6 +207,7 @@ def test_an_end_may_only_be_where_the_cache_begins(
     assert certainty_of_end(lineage, epoch) is certainty
 
 
-def test_the_epoch_of_an_offset_below_the_cache_is_unknown() -> None:
+def test_what_is_below_the_cache_is_unknown() -> None:
+    assert below_oldest([]) == 0
     assert epoch_at([(0, 20), (1, 20), (2, 40)], 0, 19) is None
     assert epoch_at([(0, 20), (1, 20), (2, 40)], 0, 20) == 2

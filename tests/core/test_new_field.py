@@ -122,27 +122,24 @@ assert metadata_observation("orders", 0, None, shown).news == 7
     run(tmp_path, program)
 
 
-@pytest.mark.parametrize("kept", [False, True])
-def test_a_field_that_evolution_does_not_know_is_never_kept_old(tmp_path: Path, kept: bool) -> None:
-    """The whole fold takes each observation that reports it, with or without a place in states."""
-    edited(tmp_path, [SCHEMA, STATE] if kept else [SCHEMA])
-    run(
-        tmp_path,
-        """
-moves, state = fold(state, observed(12.0, news=5))
+@pytest.mark.parametrize(
+    ("places", "fields"),
+    [
+        ([SCHEMA], "news=5"),
+        ([SCHEMA, STATE], "news=5"),
+        ([SAMPLE], 'of_sample={"news": 5}'),
+    ],
+    ids=["observation", "with a place in states", "sample"],
+)
+def test_a_field_that_evolution_does_not_know_is_never_kept_old(
+    tmp_path: Path, places: list[Place], fields: str
+) -> None:
+    """The whole fold takes each observation that reports it."""
+    edited(tmp_path, places)
+    program = f"""
+moves, state = fold(state, observed(12.0, {fields}))
 assert not moves
 moves, state = fold(state, observed(13.0))
 assert moves
-""",
-    )
-
-
-def test_a_field_of_a_sample_that_evolution_does_not_know_is_never_kept_old(tmp_path: Path) -> None:
-    edited(tmp_path, [SAMPLE])
-    run(
-        tmp_path,
-        """
-moves, state = fold(state, observed(12.0, of_sample={"news": 5}))
-assert not moves
-""",
-    )
+"""
+    run(tmp_path, program)

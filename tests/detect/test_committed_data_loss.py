@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.detect.conditions import context, evidence_of
 from tidemark.core.leader_epochs import NO_EPOCH, Committed
-from tidemark.core.offset_history import add_sample
+from tidemark.core.offset_history import OffsetHistory, add_sample
 from tidemark.core.partition import IsrChange, LossCandidate, PartitionState, ReplicaState
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.committed_data_loss import ID, evaluate
@@ -36,13 +36,6 @@ def test_a_loss_without_any_other_known_fact() -> None:
     assert evidence["records"] == 30
 
 
-def test_the_last_record_was_written_by_the_pass_that_first_saw_it() -> None:
-    """The log ended at 60, 90 and 91, one second apart; 91 is above the loss."""
-    history = add_sample(add_sample(add_sample([], 10.0, 60), 11.0, 90), 12.0, 91)
-    condition = lost(PROVEN, previous_offset_history=history, previous_offset_history_epoch=4)
-    assert evidence_of(condition)["written_between"] == [10.0, 11.0]
-
-
 def test_a_loss_of_one_record() -> None:
     condition = lost(SMALL)
     text = "1 committed record of orders-0 is lost: offsets [60, 61)"
@@ -51,14 +44,21 @@ def test_a_loss_of_one_record() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epoch", "written"),
-    # Its leader may have brought records that are older than those of the epoch before.
-    [(4, [11.0, 12.0]), (3, [None, None])],
+    ("ends", "epoch", "written"),
+    [
+        # The last record was written by the pass that first saw it; 91 is above the loss.
+        ([(10.0, 60), (11.0, 90), (12.0, 91)], 4, [10.0, 11.0]),
+        ([(11.0, 60), (12.0, 95)], 4, [11.0, 12.0]),
+        # Its leader may have brought records that are older than those of the epoch before.
+        ([(11.0, 60), (12.0, 95)], 3, [None, None]),
+    ],
 )
 def test_only_the_log_of_the_lost_epoch_dates_its_records(
-    epoch: int, written: list[float | None]
+    ends: list[tuple[float, int]], epoch: int, written: list[float | None]
 ) -> None:
-    history = add_sample(add_sample([], 11.0, 60), 12.0, 95)
+    history: OffsetHistory = []
+    for at, end in ends:
+        history = add_sample(history, at, end)
     found = lost(PROVEN, previous_offset_history=history, previous_offset_history_epoch=epoch)
     assert evidence_of(found)["written_between"] == written
 

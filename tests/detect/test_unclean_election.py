@@ -184,25 +184,31 @@ def test_a_loss_completes_the_open_alert(diverged: bool, expected: str) -> None:
     assert condition.revision == ("unclean" if diverged else "loss")
 
 
-@pytest.mark.parametrize(("led_before", "epochs"), [(90.0, (None, 90)), (80.0, None), (None, None)])
+SEEN_BEFORE = {"verdict": "suspected unclean", "seen_before_at": 90.0}
+
+
+def sampled(*before: Any) -> SampledLeadership:
+    """Broker 2 leads; `before`: its lineage, the leader before it, and when that was seen."""
+    return SampledLeadership(2, 95.0, 99.0, [2], [1, 2], [2], 9, *before)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "leadership", "epochs"),
+    [
+        (SEEN_BEFORE, sampled([], 1, 90.0), (None, 90)),
+        (SEEN_BEFORE, sampled([], 1, 80.0), None),
+        (SEEN_BEFORE, None, None),
+        # An election before which no leader was seen has an incident too.
+        ({"verdict": "suspected unclean"}, sampled(), (None, 0)),
+    ],
+)
 def test_without_epochs_a_loss_is_of_the_leadership_that_was_seen_before(
-    led_before: float | None, epochs: tuple[int | None, int] | None
+    evidence: dict[str, Any],
+    leadership: SampledLeadership | None,
+    epochs: tuple[int | None, int] | None,
 ) -> None:
-    evidence = {"verdict": "suspected unclean", "seen_before_at": 90.0}
-    leadership = None
-    if led_before is not None:
-        leadership = SampledLeadership(2, 95.0, 99.0, [2], [1, 2], [2], 9, [], 1, led_before)
     loss = LossCandidate(-1, -1, 1, 9, 9, 0, confirmed=True, diverged=True)
     after = PartitionState(leader=2, loss_candidate=loss)
     after.sparse = SparseState(leadership=leadership)
     conditions = found(PartitionState(leader=2), after, replace(ALERT, evidence=evidence))
     assert [condition.epochs for condition in conditions] == ([] if epochs is None else [epochs])
-
-
-def test_an_election_before_which_no_leader_was_seen_has_an_incident_too() -> None:
-    loss = LossCandidate(-1, -1, 1, 9, 9, 0, confirmed=True, diverged=True)
-    after = PartitionState(leader=2, loss_candidate=loss)
-    after.sparse = SparseState(leadership=SampledLeadership(2, 95.0, 99.0, [2], [1, 2], [2], 9))
-    alert = replace(ALERT, evidence={"verdict": "suspected unclean"})
-    (condition,) = found(PartitionState(leader=2), after, alert)
-    assert condition.epochs == (None, 0)

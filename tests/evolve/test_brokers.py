@@ -70,8 +70,7 @@ NODE: dict[str, Any] = {
 READ: dict[str, Any] = {"log_directories_at": 10.0, "configuration_at": 10.0}
 
 
-def test_a_broker_event_replaces_what_it_reports_and_keeps_the_rest() -> None:
-    cluster = ClusterState()
+def test_a_broker_event_replaces_what_it_reports_and_keeps_the_rest(cluster: ClusterState) -> None:
     groups = ("registration", "quorum", "log_directories", "configuration")
     at = dict.fromkeys(groups, 10.0)
     apply_broker(cluster, BrokerState(broker=1, observed_at=10.0, **NODE))
@@ -88,8 +87,7 @@ def test_a_broker_event_replaces_what_it_reports_and_keeps_the_rest() -> None:
     assert cluster.nodes == {1: known}, "an older event is ignored"
 
 
-def test_the_log_directories_are_as_old_as_their_own_report() -> None:
-    cluster = ClusterState()
+def test_the_log_directories_are_as_old_as_their_own_report(cluster: ClusterState) -> None:
     reported = BrokerState(broker=1, observed_at=9.0, log_directories=[LogDirectory(path="/a")])
     apply_broker(cluster, reported)
     apply_broker(cluster, BrokerState(broker=1, observed_at=12.0, offline_log_dirs=2))
@@ -129,8 +127,7 @@ def test_the_files_of_another_cluster_are_not_of_this_broker() -> None:
     assert cluster.nodes[1].checkpoint is not None, "the cluster is not known yet"
 
 
-def test_no_source_makes_the_events_of_another_one_old() -> None:
-    cluster = ClusterState()
+def test_no_source_makes_the_events_of_another_one_old(cluster: ClusterState) -> None:
     apply_broker(cluster, BrokerState(broker=1, observed_at=12.0, produce_purgatory=7))
     apply_broker(cluster, BrokerState(broker=1, observed_at=11.0, fenced=True))
     apply_broker(cluster, BrokerState(broker=1, observed_at=10.0, is_voter=True, fenced=False))
@@ -149,17 +146,33 @@ def test_every_field_of_a_broker_event_is_of_one_group() -> None:
     assert sorted(grouped) == sorted({*BrokerState.__struct_fields__} - unused)
 
 
-def test_a_new_incarnation_is_a_restart() -> None:
-    cluster = ClusterState()
-    restarts = []
-    for at, incarnation in ((10.0, 7), (11.0, 7), (12.0, None), (13.0, 8), (14.0, 8)):
-        apply_broker(cluster, BrokerState(broker=1, observed_at=at, incarnation=incarnation))
-        restarts.append((cluster.nodes[1].incarnation, cluster.nodes[1].restarted_at))
-    assert restarts == [(7, None), (7, None), (7, None), (8, 13.0), (8, 13.0)]
+@pytest.mark.parametrize(
+    ("field", "reported", "shown", "expected"),
+    [
+        # A new incarnation is a restart.
+        ("incarnation", (7, 7, None, 8, 8), "incarnation", [7, 7, 7, 8, 8]),
+        ("incarnation", (7, 7, None, 8, 8), "restarted_at", [None, None, None, 3.0, 3.0]),
+        # The begin of a controlled shutdown is kept until it ends.
+        (
+            "in_controlled_shutdown",
+            (False, True, True, None, False, True),
+            "stopping_since",
+            [None, 1.0, 1.0, 1.0, None, 5.0],
+        ),
+    ],
+)
+def test_what_a_node_keeps_of_its_events(
+    cluster: ClusterState, field: str, reported: tuple[Any, ...], shown: str, expected: list[Any]
+) -> None:
+    found = []
+    for at, value in enumerate(reported):
+        event: dict[str, Any] = {"observed_at": float(at), field: value}
+        apply_broker(cluster, BrokerState(broker=1, **event))
+        found.append(getattr(cluster.nodes[1], shown))
+    assert found == expected
 
 
-def test_a_bounded_number_of_nodes_and_purgatory_samples_is_known() -> None:
-    cluster = ClusterState()
+def test_a_bounded_number_of_nodes_and_purgatory_samples_is_known(cluster: ClusterState) -> None:
     for broker in range(MAX_BROKERS + 10):
         apply_broker(cluster, BrokerState(broker=broker, observed_at=10.0))
     assert [*cluster.nodes] == [*range(MAX_BROKERS)]
@@ -171,8 +184,9 @@ def test_a_bounded_number_of_nodes_and_purgatory_samples_is_known() -> None:
     assert cluster.nodes[1].purgatories == samples
 
 
-def test_purgatories_are_sampled_at_intervals_and_only_where_reported() -> None:
-    cluster = ClusterState()
+def test_purgatories_are_sampled_at_intervals_and_only_where_reported(
+    cluster: ClusterState,
+) -> None:
     for at, produce, fetch in ((10.0, None, None), (11.0, None, 3), (19.9, 1, 3), (20.0, 0, None)):
         event = BrokerState(
             broker=1, observed_at=at, produce_purgatory=produce, fetch_purgatory=fetch
@@ -197,9 +211,8 @@ def test_purgatories_are_sampled_at_intervals_and_only_where_reported() -> None:
     ],
 )
 def test_without_counts_the_first_pass_without_a_port_is_a_likely_restart(
-    before: str | None, outcome: str, deserves: bool
+    cluster: ClusterState, before: str | None, outcome: str, deserves: bool
 ) -> None:
-    cluster = ClusterState()
     if before is not None:
         passes(cluster, answer(3, before), at=100.0)
     assert passes(cluster, answer(3, outcome), at=101.0) == ({3: False} if deserves else {})
@@ -219,9 +232,8 @@ def test_without_counts_the_first_pass_without_a_port_is_a_likely_restart(
     ],
 )
 def test_a_broker_that_handed_over_before_its_port_closed_deserves_grace(
-    outcome: str, serving: int, after: float, deserves: bool
+    cluster: ClusterState, outcome: str, serving: int, after: float, deserves: bool
 ) -> None:
-    cluster = ClusterState()
     passes(cluster, answer(3, in_sync=7, serving=7), at=100.0)
     if after:
         assert not passes(cluster, answer(3, outcome, in_sync=7, serving=7), at=101.0)
@@ -233,34 +245,44 @@ def test_a_broker_that_handed_over_before_its_port_closed_deserves_grace(
     assert not passes(cluster, closed, at=102.0 + after)
 
 
-def test_a_broker_that_hangs_while_it_stops_deserves_grace_once_its_port_is_closed() -> None:
-    cluster = ClusterState()
-    passes(cluster, answer(3, serving=0, in_sync=0), at=100.0)
-    assert not passes(cluster, answer(3, TIMED_OUT, serving=0, in_sync=0), at=101.0)
-    assert passes(cluster, answer(3, REFUSED, serving=0, in_sync=0), at=111.0) == {3: True}
+IDLE: dict[str, Any] = {"in_sync": 0, "serving": 0}
+FULL: dict[str, Any] = {"in_sync": 7, "serving": 7}
 
 
-def test_a_broker_that_dies_again_before_it_serves_has_not_stopped_in_order() -> None:
-    cluster = ClusterState()
-    idle: dict[str, Any] = {"in_sync": 0, "serving": 0}
-    passes(cluster, answer(3, in_sync=7, serving=7), at=100.0)
-    passes(cluster, answer(3, REFUSED, in_sync=7, serving=7), at=101.0)
-    for at, outcome in ((109.0, REFUSED), (110.0, OK), (111.0, REFUSED), (115.0, OK)):
-        assert not passes(cluster, answer(3, outcome, **idle), at=at), at
-    passes(cluster, answer(3, in_sync=7, serving=7), at=116.0)
-    passes(cluster, answer(3, **idle), at=117.0)
-    assert passes(cluster, answer(3, REFUSED, **idle), at=118.0) == {3: True}
+@pytest.mark.parametrize(
+    "answers",
+    [
+        # A broker that hangs while it stops deserves grace once its port is closed.
+        [(100.0, OK, IDLE, False), (101.0, TIMED_OUT, IDLE, False), (111.0, REFUSED, IDLE, True)],
+        # One that dies again before it serves has not stopped in order.
+        [
+            (100.0, OK, FULL, False),
+            (101.0, REFUSED, FULL, False),
+            (109.0, REFUSED, IDLE, False),
+            (110.0, OK, IDLE, False),
+            (111.0, REFUSED, IDLE, False),
+            (115.0, OK, IDLE, False),
+            (116.0, OK, FULL, False),
+            (117.0, OK, IDLE, False),
+            (118.0, REFUSED, IDLE, True),
+        ],
+        # An older collector counts in-sync sets only.
+        [
+            (100.0, OK, {"in_sync": 7}, False),
+            (101.0, REFUSED, {"in_sync": 1}, False),
+            (102.0, REFUSED, {"in_sync": 0}, True),
+        ],
+    ],
+)
+def test_when_a_broker_has_stopped_in_order(
+    cluster: ClusterState, answers: list[tuple[float, str, dict[str, Any], bool]]
+) -> None:
+    for at, outcome, counts, deserves in answers:
+        stopping = passes(cluster, answer(3, outcome, **counts), at=at)
+        assert stopping == ({3: True} if deserves else {}), at
 
 
-def test_an_older_collector_counts_in_sync_sets_only() -> None:
-    cluster = ClusterState()
-    passes(cluster, answer(3, in_sync=7), at=100.0)
-    assert not passes(cluster, answer(3, REFUSED, in_sync=1), at=101.0)
-    assert passes(cluster, answer(3, REFUSED, in_sync=0), at=102.0) == {3: True}
-
-
-def test_every_share_counts() -> None:
-    cluster = ClusterState()
+def test_every_share_counts(cluster: ClusterState) -> None:
     passes(cluster, answer(3, in_sync=0, serving=0), at=100.0)
     other = CollectorClock(1, 0, 100.0, 100.0, 1000.0, "1/2", in_sync={3: 4}, serving={3: 4})
     cluster.collectors["c"].shard = "0/2"
@@ -272,8 +294,7 @@ def test_every_share_counts() -> None:
     assert passes(cluster, answer(3, REFUSED, in_sync=0, serving=0), at=102.0) == {3: True}
 
 
-def test_answers_are_counted_while_they_stay_the_same() -> None:
-    cluster = ClusterState()
+def test_answers_are_counted_while_they_stay_the_same(cluster: ClusterState) -> None:
     for at, outcome in ((10.0, OK), (11.0, OK), (12.0, REFUSED), (13.0, REFUSED)):
         apply_answers(cluster, [answer(1, outcome), answer(2)], at)
     one, two = cluster.brokers[1], cluster.brokers[2]
@@ -284,61 +305,59 @@ def test_answers_are_counted_while_they_stay_the_same() -> None:
     assert [*cluster.brokers] == [2], "a broker that the pass does not name is forgotten"
 
 
-def test_no_broker_has_failed_while_none_answers() -> None:
-    cluster = ClusterState()
+def test_no_broker_has_failed_while_none_answers(cluster: ClusterState) -> None:
     for at, outcome in ((10.0, OK), (11.0, TIMED_OUT), (12.0, OK)):
         apply_answers(cluster, [answer(1, outcome), answer(2, outcome)], at)
         assert not cluster.is_absent(1, at)
     assert cluster.brokers[1].failed_at == 0.0
 
 
+AWAY: dict[str, Any] = {"absent_since": 50.0}
+
+
 @pytest.mark.parametrize(
-    ("before", "outcome", "absent_since", "grace_until"),
+    ("before", "outcome", "fields", "grace_until"),
     [
         # A broker that came back has a minute to join the in-sync sets, or as long as it was away.
-        (REFUSED, OK, 50.0, 100.0 + RETURN_SECONDS),
-        (REFUSED, OK, 100.0 - 2 * RETURN_SECONDS, 100.0 + 2 * RETURN_SECONDS),
+        (REFUSED, OK, AWAY, 100.0 + RETURN_SECONDS),
+        (
+            REFUSED,
+            OK,
+            {"absent_since": 100.0 - 2 * RETURN_SECONDS},
+            100.0 + 2 * RETURN_SECONDS,
+        ),
         # The state of an older version does not know since when it was away.
-        (REFUSED, OK, 0.0, 100.0 + RETURN_SECONDS),
+        (REFUSED, OK, {}, 100.0 + RETURN_SECONDS),
         # A new absence needs a new grace, unless the broker is slow after its start.
-        (OK, REFUSED, 50.0, 0.0),
-        (OK, UNREACHABLE, 50.0, 0.0),
-        (OK, TIMED_OUT, 50.0, 900.0),
-        (TIMED_OUT, TIMED_OUT, 100.1 - SLOW_SECONDS, 900.0),
-        (TIMED_OUT, TIMED_OUT, 100.0 - SLOW_SECONDS, 0.0),
-        (REFUSED, REFUSED, 0.0, 900.0),
+        (OK, REFUSED, AWAY, 0.0),
+        (OK, UNREACHABLE, AWAY, 0.0),
+        (OK, TIMED_OUT, AWAY, 900.0),
+        (TIMED_OUT, TIMED_OUT, {"absent_since": 100.1 - SLOW_SECONDS}, 900.0),
+        (TIMED_OUT, TIMED_OUT, {"absent_since": 100.0 - SLOW_SECONDS}, 0.0),
+        (REFUSED, REFUSED, {}, 900.0),
+        # A broker that stopped in order keeps its grace however it fails.
+        (REFUSED, REFUSED, AWAY | {"in_order": True}, 900.0),
+        (REFUSED, TIMED_OUT, AWAY | {"in_order": True}, 900.0),
+        (REFUSED, UNREACHABLE, AWAY | {"in_order": True}, 900.0),
+        # Grace that has ended does not start again when the broker returns.
+        (REFUSED, OK, {"grace_until": 80.0}, 80.0),
     ],
 )
 def test_how_long_a_grace_lasts(
-    before: str, outcome: str, absent_since: float, grace_until: float
+    before: str, outcome: str, fields: dict[str, Any], grace_until: float
 ) -> None:
-    seen = BrokerSeen(before, 50.0, grace_until=900.0, absent_since=absent_since)
+    seen = BrokerSeen(before, 50.0, **{"grace_until": 900.0, **fields})
     cluster = ClusterState(brokers={1: seen})
     apply_answers(cluster, [answer(1, outcome)], 100.0)
     assert cluster.brokers[1].grace_until == grace_until
-
-
-@pytest.mark.parametrize("outcome", [REFUSED, TIMED_OUT, UNREACHABLE])
-def test_a_broker_that_stopped_in_order_keeps_its_grace_however_it_fails(outcome: str) -> None:
-    seen = BrokerSeen(REFUSED, 50.0, grace_until=900.0, absent_since=50.0, in_order=True)
-    cluster = ClusterState(brokers={1: seen})
-    apply_answers(cluster, [answer(1, outcome)], 100.0)
-    assert cluster.brokers[1].grace_until == 900.0
-
-
-def test_grace_that_has_ended_does_not_start_again_when_the_broker_returns() -> None:
-    cluster = ClusterState(brokers={1: BrokerSeen(REFUSED, 50.0, grace_until=80.0)})
-    apply_answers(cluster, [answer(1)], 100.0)
-    assert cluster.brokers[1].grace_until == 80.0
 
 
 @pytest.mark.parametrize(
     ("absence", "returning"), [(1.0, PAUSE_SECONDS), (30.0, 30.0), (900.0, RETURN_SECONDS)]
 )
 def test_a_broker_that_was_absent_is_returning_for_as_long(
-    absence: float, returning: float
+    cluster: ClusterState, absence: float, returning: float
 ) -> None:
-    cluster = ClusterState()
     apply_answers(cluster, [answer(1), answer(2)], 10.0)
     apply_answers(cluster, [answer(1, TIMED_OUT), answer(2)], 11.0)
     assert cluster.is_absent(1, 11.0)
@@ -365,8 +384,7 @@ def test_without_counts_a_second_absence_ends_the_grace() -> None:
         assert not cluster.in_grace(9, 100.0)
 
 
-def test_with_counts_each_absence_has_its_own_explanation() -> None:
-    cluster = ClusterState()
+def test_with_counts_each_absence_has_its_own_explanation(cluster: ClusterState) -> None:
     full: dict[str, Any] = {"in_sync": 4, "serving": 4}
     idle: dict[str, Any] = {"in_sync": 0, "serving": 0}
     passes(cluster, *(answer(b, **full) for b in (1, 2, 3)), at=100.0)
@@ -383,18 +401,6 @@ def test_a_node_in_an_older_checkpoint_decodes_and_takes_the_next_event() -> Non
     cluster = ClusterState(nodes={1: node})
     apply_broker(cluster, BrokerState(broker=1, observed_at=11.0, fenced=True))
     assert (cluster.nodes[1].fenced, cluster.nodes[1].metadata_log_end_offset) == (True, 90)
-
-
-def test_the_begin_of_a_controlled_shutdown_is_kept_until_it_ends() -> None:
-    cluster = ClusterState()
-    since = []
-    for at, in_controlled_shutdown in enumerate((False, True, True, None, False, True)):
-        event = BrokerState(
-            broker=1, observed_at=float(at), in_controlled_shutdown=in_controlled_shutdown
-        )
-        apply_broker(cluster, event)
-        since.append(cluster.nodes[1].stopping_since)
-    assert since == [None, 1.0, 1.0, 1.0, None, 5.0]
 
 
 @pytest.mark.parametrize(

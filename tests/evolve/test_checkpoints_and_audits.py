@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.evolve.observations import SEEN, fold, observation, sparse_of
+from tests.evolve.test_metadata_log import recorded
 from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, Audit, Checkpoint
-from tidemark.core.partition import PartitionState, encode_state
+from tidemark.core.partition import encode_state
 from tidemark.core.sparse_state import AuditFinding, CheckpointSeen, MetadataPosition, SparseState
 from tidemark.evolve.checkpoints_and_audits import evolve_audit, evolve_checkpoint
 
@@ -80,12 +81,6 @@ def test_the_files_of_a_bounded_number_of_brokers_are_known() -> None:
         state = evolve_checkpoint(state, checkpoint(broker))
     known = [seen.broker for seen in sparse_of(state).checkpoints]
     assert known == list(range(2, MAX_REPLICAS + 2))
-
-
-def recorded() -> PartitionState:
-    state = fold(None, observation())
-    state.sparse = SparseState(metadata=MetadataPosition(7, 2, 10.0))
-    return state
 
 
 def test_the_newest_finding_of_an_audit_is_kept_beside_the_rest() -> None:

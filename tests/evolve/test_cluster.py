@@ -16,12 +16,17 @@ def pass_at(at: float, **fields: Any) -> Pass:
     return Pass(**{"number": int(at), **times, "period_ms": 1000.0, **fields})
 
 
+def advance(cluster: ClusterState, *passes: tuple[str, int, float]) -> None:
+    """Passes: (collector, its epoch, when)."""
+    for name, epoch, at in passes:
+        advance_clock(cluster, name, epoch, pass_at(at))
+
+
 def preferred(broker: int, owned: int | None, led: int | None) -> BrokerAnswer:
     return BrokerAnswer(broker=broker, outcome=OK, preferred=owned, preferred_led=led)
 
 
-def test_a_pass_moves_the_clock_of_its_collector() -> None:
-    cluster = ClusterState()
+def test_a_pass_moves_the_clock_of_its_collector(cluster: ClusterState) -> None:
     answers = [preferred(1, 10, 7), preferred(2, 10, None), preferred(3, None, 0)]
     assert advance_clock(cluster, "a", 3, pass_at(100.0, shard="0/2", brokers=answers))
     first = CollectorClock(3, 100, 100.0, 50.0, 1000.0, "0/2", 100.0, preferred={1: (10, 7)})
@@ -31,9 +36,8 @@ def test_a_pass_moves_the_clock_of_its_collector() -> None:
     assert cluster.collectors == {"a": second}
 
 
-def test_shrinks_are_those_of_the_newest_pass() -> None:
+def test_shrinks_are_those_of_the_newest_pass(cluster: ClusterState) -> None:
     """Without the count of absent brokers, none is known to be absent."""
-    cluster = ClusterState()
     answers = [
         BrokerAnswer(broker=1, outcome=OK, led_shrinks=5, led_shrinks_of_absent=2),
         BrokerAnswer(broker=2, outcome=OK, led_shrinks=3),
@@ -51,16 +55,16 @@ def test_shrinks_are_those_of_the_newest_pass() -> None:
     [(3, 101, True), (3, 100, False), (3, 99, False), (4, 1, True), (2, 101, False)],
 )
 def test_repeated_passes_and_those_of_a_replaced_process_do_not_count(
-    collector_epoch: int, number: int, moves: bool
+    cluster: ClusterState, collector_epoch: int, number: int, moves: bool
 ) -> None:
-    cluster = ClusterState()
     advance_clock(cluster, "a", 3, pass_at(100.0))
     assert advance_clock(cluster, "a", collector_epoch, pass_at(105.0, number=number)) is moves
     assert cluster.collectors["a"].ended_at == (105.0 if moves else 100.0)
 
 
-def test_a_process_whose_clock_was_ahead_is_replaced_after_some_passes() -> None:
-    cluster = ClusterState()
+def test_a_process_whose_clock_was_ahead_is_replaced_after_some_passes(
+    cluster: ClusterState,
+) -> None:
     advance_clock(cluster, "a", 3, pass_at(100.0))
     for number in range(1, SET_BACK_PASSES):
         assert not advance_clock(cluster, "a", 2, pass_at(100.0 + number))
@@ -71,22 +75,17 @@ def test_a_process_whose_clock_was_ahead_is_replaced_after_some_passes() -> None
     assert cluster.collectors["a"] == CollectorClock(2, 90, 90.0, 45.0, 1000.0, began_at=90.0)
 
 
-def test_passes_of_an_older_process_are_remembered_while_the_newer_one_runs() -> None:
-    cluster = ClusterState()
-    advance_clock(cluster, "a", 3, pass_at(100.0))
-    for at in (101.0, 100.5):
-        advance_clock(cluster, "a", 2, pass_at(at))
-    advance_clock(cluster, "a", 3, pass_at(102.0))
+def test_passes_of_an_older_process_are_remembered_while_the_newer_one_runs(
+    cluster: ClusterState,
+) -> None:
+    advance(cluster, ("a", 3, 100.0), ("a", 2, 101.0), ("a", 2, 100.5), ("a", 3, 102.0))
     clock = cluster.collectors["a"]
     assert (clock.began_at, clock.older_at, clock.older_passes) == (100.0, 101.0, 0)
 
 
-def test_passes_beside_a_newer_process_count_until_it_is_silent() -> None:
-    cluster = ClusterState()
-    advance_clock(cluster, "old", 1, pass_at(100.0))
-    advance_clock(cluster, "new", 2, pass_at(101.0))
-    for at in (102.0, 103.0, 104.0):
-        advance_clock(cluster, "old", 1, pass_at(at))
+def test_passes_beside_a_newer_process_count_until_it_is_silent(cluster: ClusterState) -> None:
+    advance(cluster, ("old", 1, 100.0), ("new", 2, 101.0))
+    advance(cluster, *(("old", 1, at) for at in (102.0, 103.0, 104.0)))
     old = cluster.collectors["old"]
     assert (old.contested, old.contested_from, cluster.collectors["new"].contested) == (3, 51.0, 0)
     # By the monotonic clock of the older one, since its first pass after the newer one's last.
@@ -99,9 +98,10 @@ def test_passes_beside_a_newer_process_count_until_it_is_silent() -> None:
 
 @pytest.mark.parametrize("ahead", [-3600.0, 0.0, 3600.0])
 @pytest.mark.parametrize("step", [-7200.0, 0.0, 7200.0])
-def test_the_wall_clocks_of_collectors_do_not_matter(ahead: float, step: float) -> None:
+def test_the_wall_clocks_of_collectors_do_not_matter(
+    cluster: ClusterState, ahead: float, step: float
+) -> None:
     """The owner's clock is ahead or behind, and the other one's steps meanwhile."""
-    cluster = ClusterState()
 
     def passes(name: str, number: int, at: float) -> None:
         event = pass_at(at, number=number, monotonic=float(number))
@@ -122,8 +122,9 @@ def test_the_wall_clocks_of_collectors_do_not_matter(ahead: float, step: float) 
     assert not cluster.is_silent("a", "b")
 
 
-def test_a_new_process_measures_the_silence_of_others_from_its_own_beginning() -> None:
-    cluster = ClusterState()
+def test_a_new_process_measures_the_silence_of_others_from_its_own_beginning(
+    cluster: ClusterState,
+) -> None:
     advance_clock(cluster, "a", 5, pass_at(100.0))
     advance_clock(cluster, "b", 1, pass_at(101.0, monotonic=1.0))
     advance_clock(cluster, "b", 2, pass_at(110.0, monotonic=90_000.0))
@@ -135,22 +136,23 @@ def test_a_new_process_measures_the_silence_of_others_from_its_own_beginning() -
     assert not cluster.is_silent("a", "z"), "a collector without a pass"
 
 
-def test_the_first_pass_of_an_older_process_counts_too() -> None:
-    cluster = ClusterState()
-    advance_clock(cluster, "new", 2, pass_at(101.0))
-    advance_clock(cluster, "old", 1, pass_at(102.0))
-    assert cluster.collectors["old"].contested == 1
+@pytest.mark.parametrize(
+    ("passes", "contested"),
+    [
+        # The first pass of an older process counts too.
+        ([("new", 2, 101.0), ("old", 1, 102.0)], {"new": 0, "old": 1}),
+        # Two processes of the same age do not contest.
+        ([("a", 1, 100.0), ("b", 1, 101.0), ("a", 1, 102.0)], {"a": 0, "b": 0}),
+    ],
+)
+def test_a_pass_of_an_older_process_contests(
+    cluster: ClusterState, passes: list[tuple[str, int, float]], contested: dict[str, int]
+) -> None:
+    advance(cluster, *passes)
+    assert {name: clock.contested for name, clock in cluster.collectors.items()} == contested
 
 
-def test_two_processes_of_the_same_age_do_not_contest() -> None:
-    cluster = ClusterState()
-    for name, at in (("a", 100.0), ("b", 101.0), ("a", 102.0)):
-        advance_clock(cluster, name, 1, pass_at(at))
-    assert [clock.contested for clock in cluster.collectors.values()] == [0, 0]
-
-
-def test_refused_passes_count_once_each() -> None:
-    cluster = ClusterState()
+def test_refused_passes_count_once_each(cluster: ClusterState) -> None:
     note_refused(cluster, "a", 1, 100)
     advance_clock(cluster, "a", 1, pass_at(100.0))
     for collector_epoch, number in ((1, 100), (2, 101), (1, 101), (1, 101), (1, 99), (1, 103)):
@@ -159,8 +161,7 @@ def test_refused_passes_count_once_each() -> None:
     assert (cluster.collectors["a"].refused, cluster.collectors["a"].refused_pass) == (2, 103)
 
 
-def test_a_bounded_number_of_collectors_is_known() -> None:
-    cluster = ClusterState()
+def test_a_bounded_number_of_collectors_is_known(cluster: ClusterState) -> None:
     for number in range(MAX_COLLECTORS + 10):
         advance_clock(cluster, f"c{number}", 1, pass_at(100.0 + number))
     assert [*cluster.collectors] == [f"c{number}" for number in range(10, MAX_COLLECTORS + 10)]
@@ -168,8 +169,7 @@ def test_a_bounded_number_of_collectors_is_known() -> None:
     assert measured <= cluster.collectors.keys()
 
 
-def test_collectors_of_shares_take_turns_at_the_cluster() -> None:
-    cluster = ClusterState()
+def test_collectors_of_shares_take_turns_at_the_cluster(cluster: ClusterState) -> None:
     turns = [
         (is_due(cluster, name, pass_at(at)), cluster.judged_by, cluster.judged_at)
         for name, at in (("a", 100.0), ("b", 100.5), ("a", 101.0), ("b", 101.5))
@@ -204,12 +204,12 @@ ONE_SHARE = ("a", "0/2", 100.0, (10, 10))
     ],
 )
 def test_preferred_leaders_of_all_shares_are_added_up(
+    cluster: ClusterState,
     shares: list[tuple[str, str | None, float, tuple[int, int]]],
     broker: int,
     at: float,
     expected: tuple[int, int] | None,
 ) -> None:
-    cluster = ClusterState()
     for name, shard, reported_at, (owned, led) in shares:
         answers = [preferred(1, owned, led)]
         advance_clock(cluster, name, 1, pass_at(reported_at, shard=shard, brokers=answers))
@@ -220,8 +220,7 @@ def test_preferred_leaders_of_all_shares_are_added_up(
     assert cluster.preferred_of(broker) == expected
 
 
-def test_a_pass_reports_the_cluster_and_its_quorum() -> None:
-    cluster = ClusterState()
+def test_a_pass_reports_the_cluster_and_its_quorum(cluster: ClusterState) -> None:
     whole = {"cluster_id": "x", "partitions": 7, "quorum_leader": 1, "quorum_epoch": 5}
     apply_pass(cluster, pass_at(1.0, **whole))
     apply_pass(cluster, pass_at(2.0))
@@ -265,8 +264,7 @@ def test_blind_passes_are_counted_until_one_sees_the_group() -> None:
     assert found == [(1, 1), (2, 2), (0, 0), (1, 1)]
 
 
-def test_the_partitions_are_those_of_all_shares_that_are_watched() -> None:
-    cluster = ClusterState()
+def test_the_partitions_are_those_of_all_shares_that_are_watched(cluster: ClusterState) -> None:
     passed(cluster, "a", pass_at(100.0, shard="0/2", partitions=7, reassigning=3))
     assert (cluster.partitions, cluster.reassigning) == (7, 3)
     passed(cluster, "b", pass_at(100.0, shard="1/2", partitions=5, reassigning=4))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tidemark.core.broker_seen import MAX_DEPARTURES, SAME_PASS_SECONDS, Departure
 from tidemark.core.cluster import ClusterState, CollectorClock
 from tidemark.core.events import OK, REFUSED, BrokerAnswer
@@ -25,58 +27,71 @@ class Cluster(ClusterState):
         return self.brokers[3].departures
 
 
-def test_a_fall_of_the_count_is_a_departure() -> None:
-    cluster = Cluster()
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def test_a_fall_of_the_count_is_a_departure(cluster: Cluster) -> None:
     for at, in_sync in ((1.0, 40), (2.0, 40), (3.0, 12), (4.0, 0), (5.0, 30), (6.0, 40)):
         cluster.count(at, in_sync)
     assert cluster.departures == [Departure(3.0, 4.0, 40, returned=40)]
     assert cluster.brokers[3].in_sync == 40
 
 
-def test_a_small_fall_may_be_a_reassignment_where_departures_are_not_counted() -> None:
-    cluster = Cluster()
-    for at, in_sync in ((1.0, 40), (2.0, 30), (3.0, 16), (4.0, 40), (5.0, 20)):
-        cluster.count(at, in_sync)
-    assert cluster.departures == [Departure(5.0, 5.0, 20)]
+Counts = dict[str, Any]
+LEFT_TWO: Counts = {"left": 2, "left_most": ["a-1", "b-2"]}
 
 
-def test_a_collector_that_counts_what_a_broker_left_sees_no_reassignment() -> None:
-    cluster = Cluster()
+@pytest.mark.parametrize(
+    ("counted", "departures"),
+    [
+        # A small fall may be a reassignment where departures are not counted.
+        (
+            [(1.0, 40, {}), (2.0, 30, {}), (3.0, 16, {}), (4.0, 40, {}), (5.0, 20, {})],
+            [Departure(5.0, 5.0, 20)],
+        ),
+        # A collector that counts what a broker left sees no reassignment.
+        ([(1.0, 40, {"left": 0}), (2.0, 20, {"left": 0})], []),
+        # It left two sets, and joined two others in the same pass.
+        (
+            [(1.0, 40, {"left": 0}), (2.0, 20, {"left": 0}), (3.0, 20, LEFT_TWO)],
+            [Departure(3.0, 3.0, 2, returned=0, names=["a-1", "b-2"])],
+        ),
+        # Partitions that return and leave in one pass count as both.
+        (
+            [(1.0, 40, {"left": 0}), (2.0, 10, {"left": 30}), (3.0, 10, {"left": 4})],
+            [Departure(2.0, 3.0, 34, returned=4)],
+        ),
+    ],
+)
+def test_what_counts_as_a_departure(
+    cluster: Cluster, counted: list[tuple[float, int, Counts]], departures: list[Departure]
+) -> None:
+    for at, in_sync, counts in counted:
+        cluster.count(at, in_sync, **counts)
+    assert cluster.departures == departures
+
+
+@pytest.mark.parametrize(
+    ("grace_until", "in_sync", "departures"),
+    [
+        # What began in the grace of a restart stays orderly. Grace is over at its end.
+        (2.5, [39, 38], [(2, True)]),
+        (2.0, [39], [(1, False)]),
+    ],
+)
+def test_a_departure_in_the_grace_of_a_restart_is_orderly(
+    cluster: Cluster, grace_until: float, in_sync: list[int], departures: list[tuple[int, bool]]
+) -> None:
     cluster.count(1.0, 40, left=0)
-    cluster.count(2.0, 20, left=0)
-    assert cluster.departures == []
-    # It left two sets, and joined two others in the same pass.
-    cluster.count(3.0, 20, left=2, left_most=["a-1", "b-2"])
-    assert cluster.departures == [Departure(3.0, 3.0, 2, returned=0, names=["a-1", "b-2"])]
+    cluster.brokers[3].grace_until = grace_until
+    for at, count in enumerate(in_sync, start=2):
+        cluster.count(float(at), count, left=1)
+    assert [(d.partitions, d.orderly) for d in cluster.departures] == departures
 
 
-def test_partitions_that_return_and_leave_in_one_pass_count_as_both() -> None:
-    cluster = Cluster()
-    cluster.count(1.0, 40, left=0)
-    cluster.count(2.0, 10, left=30)
-    cluster.count(3.0, 10, left=4)
-    assert cluster.departures == [Departure(2.0, 3.0, 34, returned=4)]
-
-
-def test_a_departure_that_began_in_the_grace_of_a_restart_stays_orderly() -> None:
-    cluster = Cluster()
-    cluster.count(1.0, 40, left=0)
-    cluster.brokers[3].grace_until = 2.5
-    for at, in_sync in ((2.0, 39), (3.0, 38)):
-        cluster.count(at, in_sync, left=1)
-    assert [(d.partitions, d.orderly) for d in cluster.departures] == [(2, True)]
-
-
-def test_grace_is_over_at_its_end() -> None:
-    cluster = Cluster()
-    cluster.count(1.0, 40, left=0)
-    cluster.brokers[3].grace_until = 2.0
-    cluster.count(2.0, 39, left=1)
-    assert [d.orderly for d in cluster.departures] == [False]
-
-
-def test_departures_are_apart_when_the_broker_had_returned_or_time_passed() -> None:
-    cluster = Cluster()
+def test_departures_are_apart_when_the_broker_had_returned_or_time_passed(cluster: Cluster) -> None:
     for at, in_sync in ((1.0, 4), (2.0, 0), (3.0, 2), (4.0, 0), (5.0, 1), (6.0, 0)):
         cluster.count(at, in_sync)
     assert [(d.began, d.partitions) for d in cluster.departures] == [(2.0, 4), (4.0, 2), (6.0, 1)]
@@ -89,16 +104,14 @@ def test_departures_are_apart_when_the_broker_had_returned_or_time_passed() -> N
     assert [d.is_broker_wide for d in cluster.departures] == [True, False]
 
 
-def test_a_bounded_number_of_departures_is_known() -> None:
-    cluster = Cluster()
+def test_a_bounded_number_of_departures_is_known(cluster: Cluster) -> None:
     for step in range(3 * MAX_DEPARTURES):
         cluster.count(100.0 * step, 4)
         cluster.count(100.0 * step + 50, 0)
     assert len(cluster.departures) == MAX_DEPARTURES
 
 
-def test_a_new_process_of_the_collector_starts_to_count() -> None:
-    cluster = Cluster()
+def test_a_new_process_of_the_collector_starts_to_count(cluster: Cluster) -> None:
     cluster.count(1.0, 40)
     cluster.collectors.clear()
     cluster.count(2.0, 3)
@@ -106,8 +119,7 @@ def test_a_new_process_of_the_collector_starts_to_count() -> None:
     assert cluster.departures == []
 
 
-def test_a_controlled_shutdown_explains_its_departure_and_what_follows() -> None:
-    cluster = Cluster()
+def test_a_controlled_shutdown_explains_its_departure_and_what_follows(cluster: Cluster) -> None:
     cluster.count(1.0, 40)
     cluster.count(2.0, 1)
     cluster.count(4.0, 1, REFUSED)
@@ -122,8 +134,7 @@ def test_a_controlled_shutdown_explains_its_departure_and_what_follows() -> None
     assert [d.orderly for d in cluster.departures] == [False], "it had returned from that one"
 
 
-def test_a_shrink_belongs_to_the_departure_of_its_pass() -> None:
-    cluster = Cluster()
+def test_a_shrink_belongs_to_the_departure_of_its_pass(cluster: Cluster) -> None:
     for at, in_sync in ((100.0, 40), (200.0, 0)):
         cluster.count(at, in_sync)
     seen = cluster.brokers[3]

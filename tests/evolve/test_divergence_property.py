@@ -1,17 +1,19 @@
 """Replicas that truncate as Kafka does never raise DIVERGENCE. A forked log does.
 
-A leader and a follower as KIP-101, KIP-279 and KIP-595 describe them, with the epoch cache of
-LeaderEpochFileCache, clean and unclean elections, hangs, retention, and a follower that copies its
+A leader and a follower as KIP-101, KIP-279 and KIP-595 describe them, with the logs of the random
+histories, clean and unclean elections, hangs, retention, and a follower that copies its
 log again. The protocol model is not involved.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.histories.logs import ReplicaLog
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import OK, TIMED_OUT, Batch, BrokerAnswer, Observation, Pass, Replica
 from tidemark.detect.thresholds import Detection, Thresholds
@@ -24,55 +26,21 @@ DETECTION = Detection(thresholds=Thresholds(divergence_ms=10_000))
 SLOWEST_TRUNCATION = 4
 
 
-@dataclass
-class Log:
-    """A log: the epoch of each offset (None: the cleaner removed it), and its epoch cache."""
+class Log(ReplicaLog):
+    """`ids` are the epochs of its records; null: the cleaner removed it."""
 
-    epochs: list[int | None] = field(default_factory=list)
-    # (epoch, start offset), ascending, as in LeaderEpochFileCache.
-    cache: list[tuple[int, int]] = field(default_factory=list)
-    start: int = 0
+    ids: list[int | None]  # type: ignore[assignment]
 
-    @property
-    def end(self) -> int:
-        return len(self.epochs)
-
-    def assign(self, epoch: int, start: int) -> None:
-        if self.cache and self.cache[-1][0] >= epoch:
-            return
-        self.cache = [entry for entry in self.cache if entry[1] < start] + [(epoch, start)]
-
-    def truncate(self, end: int) -> None:
-        del self.epochs[end:]
-        self.cache = [entry for entry in self.cache if entry[1] < end]
-        self.start = min(self.start, end)
-
-    def expire(self, start: int) -> None:
-        self.start = start
-        dropped = [entry for entry in self.cache if entry[1] <= start]
-        if dropped:
-            self.cache = [
-                (dropped[-1][0], start),
-                *(entry for entry in self.cache if entry[1] > start),
-            ]
-
-    def end_of(self, epoch: int) -> tuple[int, int] | None:
-        """LeaderEpochFileCache.endOffsetFor. An epoch below the first one ends at its start."""
-        if not self.cache or epoch > self.cache[-1][0]:
-            return None
-        if epoch == self.cache[-1][0]:
-            return epoch, self.end
-        if epoch < self.cache[0][0]:
-            return epoch, self.cache[0][1]
-        index = max(i for i, entry in enumerate(self.cache) if entry[0] <= epoch)
-        return self.cache[index][0], self.cache[index + 1][1]
+    def __init__(self, epochs: Sequence[int] = (), cache: Sequence[tuple[int, int]] = ()) -> None:
+        super().__init__([])
+        self.ids, self.cache = [*epochs], [*cache]
 
     def lineage(self) -> list[tuple[int, int]]:
         """The newest eight entries, read as a collector reads them: from the newest epoch down."""
         found: list[tuple[int, int]] = []
         asked = self.cache[-1][0] if self.cache else -1
         while asked >= 0 and len(found) < 8:
-            answer = self.end_of(asked)
+            answer = self.end_offset_for(asked)
             assert answer is not None
             found.append(answer)
             asked = answer[0] - 1
@@ -83,7 +51,7 @@ class Log:
 class Pair:
     """Brokers 1 and 2. The follower learns of an epoch, truncates, and then fetches."""
 
-    logs: dict[int, Log] = field(default_factory=lambda: {1: Log(), 2: Log()})
+    logs: dict[int, Log] = field(default_factory=lambda: {1: Log(cache=[(0, 0)]), 2: Log()})
     leader: int = 1
     epoch: int = 0
     knows: dict[int, int] = field(default_factory=lambda: {1: 0, 2: 0})
@@ -91,9 +59,6 @@ class Pair:
     untruncated_passes: int = 0
     truncated: bool = True
     compacted: bool = False
-
-    def __post_init__(self) -> None:
-        self.logs[1].assign(0, 0)
 
     @property
     def follower(self) -> int:
@@ -106,7 +71,7 @@ class Pair:
         self.truncated, self.untruncated_passes = False, 0
 
     def write(self, count: int) -> None:
-        self.logs[self.leader].epochs += [self.epoch] * count
+        self.logs[self.leader].ids += [self.epoch] * count
 
     def learn(self) -> None:
         self.knows[self.follower] = self.epoch
@@ -116,31 +81,32 @@ class Pair:
         mine, other = self.logs[self.follower], self.logs[self.leader]
         self.learn()
         if mine.end < other.start:
-            # truncateFullyAndStartAt
-            mine.epochs, mine.cache, mine.start = [None] * other.start, [], other.start
+            mine.truncate_fully(other.start)
         while mine.cache:
             # AbstractFetcherThread.getOffsetTruncationState, once per answer of the leader.
-            epoch, end = other.end_of(mine.cache[-1][0]) or (mine.cache[-1][0], mine.end)
+            epoch, end = other.end_offset_for(mine.cache[-1][0]) or (mine.cache[-1][0], mine.end)
             if epoch == mine.cache[-1][0] and end >= mine.end:
                 break
-            own = mine.end_of(epoch)
+            own = mine.end_offset_for(epoch)
             assert own is not None
-            mine.truncate(min(own[1], mine.end) if own[0] != epoch else min(own[1], end, mine.end))
+            mine.truncate_to(
+                min(own[1], mine.end) if own[0] != epoch else min(own[1], end, mine.end)
+            )
         if mine.end > other.end:
-            mine.truncate(other.end)
+            mine.truncate_to(other.end)
         self.truncated = True
         for offset in range(mine.end, min(mine.end + count, other.end)):
-            copied = other.epochs[offset]
+            copied = other.ids[offset]
             if copied is not None:
                 mine.assign(copied, offset)
-            mine.epochs.append(copied)
+            mine.ids.append(copied)
 
     def compact(self, which: int) -> None:
         """The cleaner removes the first records of an epoch; the follower then loses its disk."""
         entries = self.logs[self.leader].cache
         start = entries[which % len(entries)][1]
         for log in self.logs.values():
-            log.epochs[start : start + 2] = [None] * len(log.epochs[start : start + 2])
+            log.ids[start : start + 2] = [None] * len(log.ids[start : start + 2])
         self.compacted = True
         self.logs[self.follower] = Log()
 
@@ -159,7 +125,7 @@ class Pair:
                 self.elect(self.leader)
             case "expire":
                 log = self.logs[self.leader]
-                log.expire(min(log.start + count, log.end))
+                log.delete_before(min(log.start + count, log.end))
             case "compact":
                 self.compact(count)
 

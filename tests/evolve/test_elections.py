@@ -17,96 +17,22 @@ def test_from_no_leader_to_one_outside_of_the_in_sync_set_is_unclean() -> None:
     assert judge_election(before(), after()) == Election(ElectionVerdict.UNCLEAN, 2, 4, 5)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (before(), after(leader=None)),
-        (before(), after(leader_epoch=None)),
-        (before(leader_epoch=None), after()),
-        (before(), after(leader_epoch=4)),
-        (before(), after(leader_epoch=3)),
-        (before(in_sync_replicas=None), after()),
-        (before(in_sync_replicas=[1, 2]), after()),
-        # The same broker again: at most, an expansion of the in-sync set was missed.
-        (before(leader=2), after()),
-    ],
-)
-def test_no_verdict_without_an_election_or_on_a_clean_one(
-    old: PartitionState, new: PartitionState
-) -> None:
-    assert judge_election(old, new) is None
-
-
 NONE_IN_SYNC: dict[str, Any] = {"in_sync_replicas": []}
+REPLACED: dict[str, Any] = {"leader": 1, "assigned": [1, 3], "in_sync_replicas": [1, 3]}
+STAYING = ReplicaState(1, log_end_offset=9, leader_epoch=5)
+SILENT = ReplicaState(1, log_end_offset=9, leader_epoch=5, error="refused")
+RECOVERING = MetadataPosition(8, 0, 0.0, recovering=True, adjacent=True)
+REASSIGNED: dict[str, Any] = {"leader": 1, "adding": [2], "sparse": recorded(7)}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        # There was a leader: broker 2 may have joined under it.
-        (before(leader=1), after(), ElectionVerdict.SUSPECTED),
-        # An epoch was missed.
-        (before(), after(leader_epoch=6), ElectionVerdict.SUSPECTED),
-        # The in-sync set was empty and the eligible replicas are unknown.
-        (before(**NONE_IN_SYNC, eligible_leader_replicas=None), after(), ElectionVerdict.SUSPECTED),
-        (
-            before(**NONE_IN_SYNC, last_known_eligible_leader_replicas=[1]),
-            after(),
-            ElectionVerdict.UNCLEAN,
-        ),
-        # A controller never leaves all three sets empty: they are of different moments.
-        (before(**NONE_IN_SYNC), after(), ElectionVerdict.SUSPECTED),
-        # With a replica in sync, eligible ones do not matter.
-        (before(eligible_leader_replicas=None), after(), ElectionVerdict.UNCLEAN),
-    ],
-)
-def test_an_unknown_state_before_an_election_allows_only_a_suspicion(
-    old: PartitionState, new: PartitionState, expected: ElectionVerdict
-) -> None:
-    assert verdict(old, new) is expected
-
-
-def test_the_election_of_an_eligible_replica_is_named_only_if_no_election_was_missed() -> None:
-    old = before(**NONE_IN_SYNC, eligible_leader_replicas=[3, 2])
-    assert judge_election(old, after()) == Election(ElectionVerdict.ELIGIBLE, 2, 4, 5)
-    assert judge_election(old, after(leader_epoch=6)) is None
-
-
-@pytest.mark.parametrize(
-    ("last_known", "fields", "expected"),
-    [
-        ([2], {}, ElectionVerdict.LAST_KNOWN_LEADER),
-        ([3], {}, ElectionVerdict.UNCLEAN),
-        ([2], {"in_sync_replicas": [1]}, ElectionVerdict.UNCLEAN),
-        ([2], {"eligible_leader_replicas": [3]}, ElectionVerdict.UNCLEAN),
-        ([2], {"leader": 1}, ElectionVerdict.SUSPECTED),
-    ],
-)
-def test_the_last_known_leader_is_named_only_where_no_other_replica_was_left(
-    last_known: list[int], fields: dict[str, Any], expected: ElectionVerdict
-) -> None:
+def without_any(last_known: list[int], **fields: Any) -> PartitionState:
+    """No replica is in sync or eligible."""
     known = {"last_known_eligible_leader_replicas": last_known}
-    assert verdict(before(**{**NONE_IN_SYNC, **known, **fields}), after()) is expected
+    return before(**{**NONE_IN_SYNC, **known, **fields})
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        (recorded(10), recorded(11), ElectionVerdict.UNCLEAN),
-        (recorded(10, adjacent=False), recorded(11), ElectionVerdict.UNCLEAN),
-        # The same record, now with a sample: changes between the samples are unknown.
-        (recorded(11), recorded(11), ElectionVerdict.SUSPECTED),
-        (recorded(10), recorded(12, adjacent=False), ElectionVerdict.SUSPECTED),
-        (None, recorded(11), ElectionVerdict.SUSPECTED),
-        (recorded(10), None, ElectionVerdict.SUSPECTED),
-        (SparseState(), recorded(11), ElectionVerdict.SUSPECTED),
-        (recorded(10), SparseState(), ElectionVerdict.SUSPECTED),
-    ],
-)
-def test_the_verdict_is_exact_from_one_record_of_the_metadata_log_to_the_next(
-    old: SparseState | None, new: SparseState | None, expected: ElectionVerdict
-) -> None:
-    assert verdict(before(leader=1, sparse=old), after(sparse=new)) is expected
+def reassigned(**fields: Any) -> PartitionState:
+    return before(**{**REASSIGNED, **fields})
 
 
 def joined(*, members: list[int] | None = None, epoch: int = 5, **answer: Any) -> PartitionState:
@@ -122,6 +48,73 @@ def joined(*, members: list[int] | None = None, epoch: int = 5, **answer: Any) -
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
+        # No election, or a clean one.
+        (before(), after(leader=None), None),
+        (before(), after(leader_epoch=None), None),
+        (before(leader_epoch=None), after(), None),
+        (before(), after(leader_epoch=4), None),
+        (before(), after(leader_epoch=3), None),
+        (before(in_sync_replicas=None), after(), None),
+        (before(in_sync_replicas=[1, 2]), after(), None),
+        # The same broker again: at most, an expansion of the in-sync set was missed.
+        (before(leader=2), after(), None),
+        # An unknown state before an election allows only a suspicion.
+        # There was a leader: broker 2 may have joined under it.
+        (before(leader=1), after(), ElectionVerdict.SUSPECTED),
+        # An epoch was missed.
+        (before(), after(leader_epoch=6), ElectionVerdict.SUSPECTED),
+        # The in-sync set was empty and the eligible replicas are unknown.
+        (before(**NONE_IN_SYNC, eligible_leader_replicas=None), after(), ElectionVerdict.SUSPECTED),
+        (
+            before(**NONE_IN_SYNC, last_known_eligible_leader_replicas=[1]),
+            after(),
+            ElectionVerdict.UNCLEAN,
+        ),
+        # A controller never leaves all three sets empty: they are of different moments.
+        (before(**NONE_IN_SYNC), after(), ElectionVerdict.SUSPECTED),
+        # With a replica in sync, eligible ones do not matter.
+        (before(eligible_leader_replicas=None), after(), ElectionVerdict.UNCLEAN),
+        # The last known leader is named only where no other replica was left.
+        (without_any([2]), after(), ElectionVerdict.LAST_KNOWN_LEADER),
+        (without_any([3]), after(), ElectionVerdict.UNCLEAN),
+        (without_any([2], in_sync_replicas=[1]), after(), ElectionVerdict.UNCLEAN),
+        (without_any([2], eligible_leader_replicas=[3]), after(), ElectionVerdict.UNCLEAN),
+        (without_any([2], leader=1), after(), ElectionVerdict.SUSPECTED),
+        # The verdict is exact from one record of the metadata log to the next.
+        (
+            before(leader=1, sparse=recorded(10)),
+            after(sparse=recorded(11)),
+            ElectionVerdict.UNCLEAN,
+        ),
+        (
+            before(leader=1, sparse=recorded(10, adjacent=False)),
+            after(sparse=recorded(11)),
+            ElectionVerdict.UNCLEAN,
+        ),
+        # The same record, now with a sample: changes between the samples are unknown.
+        (
+            before(leader=1, sparse=recorded(11)),
+            after(sparse=recorded(11)),
+            ElectionVerdict.SUSPECTED,
+        ),
+        (
+            before(leader=1, sparse=recorded(10)),
+            after(sparse=recorded(12, adjacent=False)),
+            ElectionVerdict.SUSPECTED,
+        ),
+        (before(leader=1, sparse=None), after(sparse=recorded(11)), ElectionVerdict.SUSPECTED),
+        (before(leader=1, sparse=recorded(10)), after(sparse=None), ElectionVerdict.SUSPECTED),
+        (
+            before(leader=1, sparse=SparseState()),
+            after(sparse=recorded(11)),
+            ElectionVerdict.SUSPECTED,
+        ),
+        (
+            before(leader=1, sparse=recorded(10)),
+            after(sparse=SparseState()),
+            ElectionVerdict.SUSPECTED,
+        ),
+        # A leader that only one broker could not name may have let the next one join.
         (before(), joined(), ElectionVerdict.SUSPECTED),
         # Two brokers agree that there was no leader, or the metadata log shows it.
         (before(leaderless=True), joined(), ElectionVerdict.UNCLEAN),
@@ -134,22 +127,7 @@ def joined(*, members: list[int] | None = None, epoch: int = 5, **answer: Any) -
         (before(), joined(members=[2]), ElectionVerdict.UNCLEAN),
         (before(), joined(leader_epoch=4), ElectionVerdict.UNCLEAN),
         (before(), joined(error="refused"), ElectionVerdict.UNCLEAN),
-    ],
-)
-def test_a_leader_that_only_one_broker_could_not_name_may_have_let_the_next_one_join(
-    old: PartitionState, new: PartitionState, expected: ElectionVerdict
-) -> None:
-    assert verdict(old, new) is expected
-
-
-REPLACED: dict[str, Any] = {"leader": 1, "assigned": [1, 3], "in_sync_replicas": [1, 3]}
-STAYING = ReplicaState(1, log_end_offset=9, leader_epoch=5)
-SILENT = ReplicaState(1, log_end_offset=9, leader_epoch=5, error="refused")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
+        # A leader that was not assigned came with a reassignment.
         (before(**REPLACED), after(assigned=[2, 4], in_sync_replicas=[2, 4]), None),
         (
             before(**REPLACED),
@@ -187,17 +165,7 @@ SILENT = ReplicaState(1, log_end_offset=9, leader_epoch=5, error="refused")
             after(assigned=[2, 4], in_sync_replicas=[2, 4]),
             ElectionVerdict.SUSPECTED,
         ),
-    ],
-)
-def test_a_leader_that_was_not_assigned_came_with_a_reassignment(
-    old: PartitionState, new: PartitionState, expected: ElectionVerdict | None
-) -> None:
-    assert verdict(old, new) is expected
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
+        # A leader that is in sync with all former members joined before its election.
         (before(leader=1), joined(), None),
         # It leads alone, or not with every former member.
         (before(leader=1), joined(members=[2]), ElectionVerdict.SUSPECTED),
@@ -211,44 +179,28 @@ def test_a_leader_that_was_not_assigned_came_with_a_reassignment(
         (before(leader=1), joined(epoch=6), ElectionVerdict.SUSPECTED),
         # No former member is known.
         (before(leader=1, in_sync_replicas=[]), joined(), ElectionVerdict.SUSPECTED),
+        # A record that completes a reassignment is a clean election.
+        # One record lets the added replica join, removes the others, and elects it.
+        (reassigned(), after(sparse=recorded(8)), None),
+        (reassigned(adding=[], removing=[1]), after(sparse=recorded(8)), None),
+        (reassigned(adding=[]), after(sparse=recorded(8)), ElectionVerdict.UNCLEAN),
+        # The reassignment goes on.
+        (reassigned(), after(sparse=recorded(8), adding=[2]), ElectionVerdict.UNCLEAN),
+        (reassigned(), after(sparse=recorded(8), removing=[1]), ElectionVerdict.UNCLEAN),
+        # The controller marks the leader as recovering.
+        (reassigned(), after(sparse=SparseState(metadata=RECOVERING)), ElectionVerdict.UNCLEAN),
     ],
 )
-def test_a_leader_that_is_in_sync_with_all_former_members_joined_before_its_election(
+def test_the_verdict_on_an_election(
     old: PartitionState, new: PartitionState, expected: ElectionVerdict | None
 ) -> None:
     assert verdict(old, new) is expected
 
 
-REASSIGNED: dict[str, Any] = {"leader": 1, "adding": [2], "sparse": recorded(7)}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        # One record lets the added replica join, removes the others, and elects it.
-        ({}, {}, None),
-        ({"adding": [], "removing": [1]}, {}, None),
-        ({"adding": []}, {}, ElectionVerdict.UNCLEAN),
-        # The reassignment goes on.
-        ({}, {"adding": [2]}, ElectionVerdict.UNCLEAN),
-        ({}, {"removing": [1]}, ElectionVerdict.UNCLEAN),
-        # The controller marks the leader as recovering.
-        (
-            {},
-            {
-                "sparse": SparseState(
-                    metadata=MetadataPosition(8, 0, 0.0, recovering=True, adjacent=True)
-                )
-            },
-            ElectionVerdict.UNCLEAN,
-        ),
-    ],
-)
-def test_a_record_that_completes_a_reassignment_is_a_clean_election(
-    old: dict[str, Any], new: dict[str, Any], expected: ElectionVerdict | None
-) -> None:
-    known = before(**{**REASSIGNED, **old})
-    assert verdict(known, after(**{"sparse": recorded(8), **new})) is expected
+def test_the_election_of_an_eligible_replica_is_named_only_if_no_election_was_missed() -> None:
+    old = before(**NONE_IN_SYNC, eligible_leader_replicas=[3, 2])
+    assert judge_election(old, after()) == Election(ElectionVerdict.ELIGIBLE, 2, 4, 5)
+    assert judge_election(old, after(leader_epoch=6)) is None
 
 
 def test_the_sets_of_the_record_decide() -> None:

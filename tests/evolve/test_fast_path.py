@@ -104,26 +104,76 @@ def is_folded(state: PartitionState, event: Observation) -> bool:
 
 
 @pytest.mark.parametrize(
-    "event",
+    ("event", "folded"),
     [
-        following(),
-        following(one={"size_bytes": 4096}),
-        following(leader_before_at=10.8, leader_after_at=10.9),
+        # Offsets that move forward.
+        (following(), True),
+        (following(one={"size_bytes": 4096}), True),
+        (following(leader_before_at=10.8, leader_after_at=10.9), True),
         # Nothing moved, or only the log start; every bound is met exactly.
-        observation(observed_at=11.0, samples=[answer(1, log_start_offset=3), answer(2)]),
-        observation(
-            observed_at=11.0,
-            samples=[answer(1, log_end_offset=101, last_stable_offset=90), answer(2)],
+        (observation(observed_at=11.0, samples=[answer(1, log_start_offset=3), answer(2)]), True),
+        (
+            observation(
+                observed_at=11.0,
+                samples=[answer(1, log_end_offset=101, last_stable_offset=90), answer(2)],
+            ),
+            True,
         ),
-        following(lineage=[(4, 110)], lineage_complete_from=4),
-        following(lineage=[(4, 100)], lineage_complete_from=4),
+        (following(lineage=[(4, 110)], lineage_complete_from=4), True),
+        (following(lineage=[(4, 100)], lineage_complete_from=4), True),
         # The log end offset under the epoch is the highest of all that were reported.
-        following(committed=95, leader_log_end_offset_after=90),
-        following(committed=105, leader_log_end_offset_after=90),
+        (following(committed=95, leader_log_end_offset_after=90), True),
+        (following(committed=105, leader_log_end_offset_after=90), True),
+        # An observation that reports anything else is left to the whole fold.
+        (following(leader=2), False),
+        (following(leader=None), False),
+        (following(leader_epoch=5), False),
+        (following(leader_epoch=None), False),
+        (following(in_sync_replicas=[1]), False),
+        (following(in_sync_replicas=None), False),
+        (following(replicas=[1, 2, 3]), False),
+        (following(replicas=[]), False),
+        (following(topic_id="b"), False),
+        (following(topic_id=None), False),
+        (following(effective_min_in_sync_replicas=None), False),
+        (following(leaderless=True), False),
+        (following(adding=[2]), False),
+        (following(removing=[2]), False),
+        (following(effective_min_in_sync_replicas=2), False),
+        (following(eligible_leader_replicas=[2]), False),
+        (following(last_known_eligible_leader_replicas=[2]), False),
+        (following(committed=None), False),
+        # The leader reports less than before.
+        (following(committed=89), False),
+        (following(leader_log_end_offset_before=None), False),
+        (following(leader_log_end_offset_after=None), False),
+        (following(samples=[answer(1, log_end_offset=110)]), False),
+        (following(samples=[answer(1), answer(2), answer(3)]), False),
+        (following(samples=[answer(1, log_end_offset=110), answer(3, log_end_offset=110)]), False),
+        (following(samples=[answer(1, log_end_offset=110), answer(1, log_end_offset=110)]), False),
+        (following(samples=[answer(1, log_end_offset=110), silent(2)]), False),
+        (following({"log_end_offset": None}), False),
+        (following(None, {"log_end_offset": None}), False),
+        # The log was cut, or is shorter than what was committed.
+        (following(None, {"log_end_offset": 99}), False),
+        (following(None, {"log_end_offset": 80}), False),
+        (following(None, {"leader_epoch": 3}), False),
+        (following(None, {"leads": True}), False),
+        (following({"leads": False}), False),
+        # A transaction is open.
+        (following({"last_stable_offset": 99}), False),
+        (following(None, {"lineage": [(4, 108)]}), False),
+        (following(lineage=[(3, 50), (4, 110)], lineage_complete_from=3), False),
+        (following(lineage=[(5, 110)], lineage_complete_from=5), False),
+        (following(lineage=[(3, 110)], lineage_complete_from=3), False),
+        (following(lineage=[(4, 110)], lineage_complete_from=3), False),
+        (following(lineage=[(4, 110)], lineage_complete_from=None), False),
+        (following(lineage=[(4, 99)], lineage_complete_from=4), False),
+        (following(lineage=[], lineage_complete_from=4), False),
     ],
 )
-def test_offsets_that_move_forward_are_folded(event: Observation) -> None:
-    assert is_folded(known(), event)
+def test_offsets_that_move_forward_are_folded(event: Observation, folded: bool) -> None:
+    assert is_folded(known(), event) is folded
 
 
 @pytest.mark.parametrize(
@@ -196,10 +246,29 @@ def test_the_newest_epoch_must_have_committed_as_much_as_the_earlier_ones(
     assert is_folded(known(committed=table, lineage=[(3, 95), (4, 100)]), following()) is folded
 
 
-def test_a_lineage_of_many_epochs_is_renewed_at_its_end() -> None:
-    state = known(lineage=[(2, 30), (3, 50), (4, 100)], lineage_complete_from=2)
-    assert is_folded(state, following(lineage=[(4, 110)], lineage_complete_from=4))
-    assert (state.lineage, state.lineage_complete_from) == ([(2, 30), (3, 50), (4, 110)], 2)
+THREE_EPOCHS = [(2, 30), (3, 50), (4, 100)]
+
+
+@pytest.mark.parametrize(
+    ("lineage", "complete_from", "renewed"),
+    [
+        # A lineage of many epochs is renewed at its end, an unknown one is not.
+        (THREE_EPOCHS, 2, ([(2, 30), (3, 50), (4, 110)], 2)),
+        ([(3, 50), (4, 100)], None, None),
+        (None, 3, None),
+        ([], 3, None),
+    ],
+)
+def test_a_known_lineage_is_renewed_at_its_end(
+    lineage: list[tuple[int, int]] | None,
+    complete_from: int | None,
+    renewed: tuple[list[tuple[int, int]], int] | None,
+) -> None:
+    state = known(lineage=lineage, lineage_complete_from=complete_from)
+    longer = following(lineage=[(4, 110)], lineage_complete_from=4)
+    assert is_folded(state, longer) is (renewed is not None)
+    assert (state.lineage, state.lineage_complete_from) == (renewed or (lineage, complete_from))
+    assert is_folded(state, following(observed_at=12.0))
 
 
 @pytest.mark.parametrize(
@@ -211,62 +280,6 @@ def test_a_replica_with_more_than_the_leader_may_be_a_former_leader(
     state = known()
     state.committed = [Committed(3, 50, 5.0, 60, 2, dated=True), *state.committed][-entries:]
     assert is_folded(state, following(None, {"log_end_offset": log_end})) is folded
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        following(leader=2),
-        following(leader=None),
-        following(leader_epoch=5),
-        following(leader_epoch=None),
-        following(in_sync_replicas=[1]),
-        following(in_sync_replicas=None),
-        following(replicas=[1, 2, 3]),
-        following(replicas=[]),
-        following(topic_id="b"),
-        following(topic_id=None),
-        following(effective_min_in_sync_replicas=None),
-        following(leaderless=True),
-        following(adding=[2]),
-        following(removing=[2]),
-        following(effective_min_in_sync_replicas=2),
-        following(eligible_leader_replicas=[2]),
-        following(last_known_eligible_leader_replicas=[2]),
-        following(committed=None),
-        # The leader reports less than before.
-        following(committed=89),
-        following(leader_log_end_offset_before=None),
-        following(leader_log_end_offset_after=None),
-        following(samples=[answer(1, log_end_offset=110)]),
-        following(samples=[answer(1), answer(2), answer(3)]),
-        following(samples=[answer(1, log_end_offset=110), answer(3, log_end_offset=110)]),
-        following(samples=[answer(1, log_end_offset=110), answer(1, log_end_offset=110)]),
-        following(samples=[answer(1, log_end_offset=110), silent(2)]),
-        following({"log_end_offset": None}),
-        following(None, {"log_end_offset": None}),
-        # The log was cut, or is shorter than what was committed.
-        following(None, {"log_end_offset": 99}),
-        following(None, {"log_end_offset": 80}),
-        following(None, {"leader_epoch": 3}),
-        following(None, {"leads": True}),
-        following({"leads": False}),
-        # A transaction is open.
-        following({"last_stable_offset": 99}),
-        following(None, {"lineage": [(4, 108)]}),
-        following(lineage=[(3, 50), (4, 110)], lineage_complete_from=3),
-        following(lineage=[(5, 110)], lineage_complete_from=5),
-        following(lineage=[(3, 110)], lineage_complete_from=3),
-        following(lineage=[(4, 110)], lineage_complete_from=3),
-        following(lineage=[(4, 110)], lineage_complete_from=None),
-        following(lineage=[(4, 99)], lineage_complete_from=4),
-        following(lineage=[], lineage_complete_from=4),
-    ],
-)
-def test_an_observation_that_reports_anything_else_is_left_to_the_whole_fold(
-    event: Observation,
-) -> None:
-    assert not is_folded(known(), event)
 
 
 @pytest.mark.parametrize(
@@ -349,17 +362,6 @@ def test_the_fast_path_depends_on_the_state_and_the_observation(
     state: PartitionState, event: Observation, folded: bool
 ) -> None:
     assert is_folded(state, event) is folded
-
-
-@pytest.mark.parametrize(
-    ("complete_from", "lineage"), [(None, [(3, 50), (4, 100)]), (3, None), (3, [])]
-)
-def test_an_unknown_lineage_is_not_renewed(
-    complete_from: int | None, lineage: list[tuple[int, int]] | None
-) -> None:
-    state = known(lineage=lineage, lineage_complete_from=complete_from)
-    assert not is_folded(state, following(lineage=[(4, 110)], lineage_complete_from=4))
-    assert is_folded(state, following())
 
 
 def test_what_is_read_seldom_stays_known() -> None:

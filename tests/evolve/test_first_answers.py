@@ -2,54 +2,61 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import pytest
 
 from tests.evolve.test_brokers import answer
 from tidemark.core.broker_seen import BrokerSeen, Pause
 from tidemark.core.cluster import ClusterState, CollectorClock, NodeState
-from tidemark.core.events import OK, REFUSED, TIMED_OUT
+from tidemark.core.events import OK, REFUSED, TIMED_OUT, BrokerAnswer
 from tidemark.evolve.broker_answers import apply_answers, stopping_in_order
 
-
-def test_a_broker_that_answers_at_first_has_not_returned() -> None:
-    cluster = ClusterState()
-    apply_answers(cluster, [answer(1, rack="a")], 5.0)
-    assert cluster.brokers[1].returned_at == 0.0
-    assert cluster.brokers[1].rack == "a"
+SILENT = BrokerSeen(TIMED_OUT, 50.0, failed_at=60.0)
+IN_GRACE = BrokerSeen(TIMED_OUT, 50.0, grace_until=100.0, absent_since=99.0, in_order=True)
 
 
-def test_a_broker_that_fails_at_first_is_absent_since_then() -> None:
-    cluster = ClusterState()
-    apply_answers(cluster, [answer(1), answer(2, REFUSED)], 5.0)
-    assert cluster.brokers[2].absent_since == 5.0
-
-
-def test_a_new_broker_pauses_as_a_known_one() -> None:
-    cluster = ClusterState()
-    apply_answers(cluster, [answer(1)], 1.0)
-    for at, outcome in ((2.0, TIMED_OUT), (3.0, TIMED_OUT), (4.0, OK)):
-        apply_answers(cluster, [answer(1), answer(2, outcome)], at)
-    assert cluster.brokers[2].pauses == [Pause(2.0, 3.0)]
-
-
-def test_the_state_of_an_older_version_does_not_say_when_a_pause_began() -> None:
-    cluster = ClusterState(brokers={1: BrokerSeen(TIMED_OUT, 50.0, failed_at=60.0)})
-    apply_answers(cluster, [answer(1)], 61.0)
-    assert cluster.brokers[1].pauses == []
-
-
-def test_a_broker_returns_only_from_an_absence_in_which_others_answered() -> None:
-    cluster = ClusterState()
-    apply_answers(cluster, [answer(1, TIMED_OUT)], 1.0)
-    apply_answers(cluster, [answer(1)], 2.0)
-    assert cluster.brokers[1].returning_until == 0.0
-
-
-def test_grace_does_not_explain_a_failure_at_its_end() -> None:
-    seen = BrokerSeen(TIMED_OUT, 50.0, grace_until=100.0, absent_since=99.0, in_order=True)
-    cluster = ClusterState(brokers={1: BrokerSeen(OK, 50.0), 2: seen})
-    apply_answers(cluster, [answer(1), answer(2, TIMED_OUT)], 100.0)
-    assert cluster.brokers[2].failed_at == 100.0
+@pytest.mark.parametrize(
+    ("known", "passes", "seen"),
+    [
+        # A broker that answers at first has not returned.
+        ({}, [(5.0, [answer(1, rack="a")])], {"returned_at": 0.0, "rack": "a"}),
+        # A broker that fails at first is absent since then.
+        ({}, [(5.0, [answer(2), answer(1, REFUSED)])], {"absent_since": 5.0}),
+        # A new broker pauses as a known one.
+        (
+            {},
+            [
+                (1.0, [answer(2)]),
+                (2.0, [answer(2), answer(1, TIMED_OUT)]),
+                (3.0, [answer(2), answer(1, TIMED_OUT)]),
+                (4.0, [answer(2), answer(1)]),
+            ],
+            {"pauses": [Pause(2.0, 3.0)]},
+        ),
+        # The state of an older version does not say when a pause began.
+        ({1: SILENT}, [(61.0, [answer(1)])], {"pauses": []}),
+        # A broker returns only from an absence in which others answered.
+        ({}, [(1.0, [answer(1, TIMED_OUT)]), (2.0, [answer(1)])], {"returning_until": 0.0}),
+        # Grace does not explain a failure at its end.
+        (
+            {1: IN_GRACE, 2: BrokerSeen(OK, 50.0)},
+            [(100.0, [answer(2), answer(1, TIMED_OUT)])],
+            {"failed_at": 100.0},
+        ),
+    ],
+)
+def test_what_is_seen_of_broker_1(
+    known: dict[int, BrokerSeen],
+    passes: list[tuple[float, list[BrokerAnswer]]],
+    seen: dict[str, Any],
+) -> None:
+    # A copy: mutmut runs the tests again in one process.
+    cluster = ClusterState(brokers=copy.deepcopy(known))
+    for at, answers in passes:
+        apply_answers(cluster, answers, at)
+    assert {name: getattr(cluster.brokers[1], name) for name in seen} == seen
 
 
 def test_a_broker_that_returns_without_a_partition_may_stop_in_order() -> None:

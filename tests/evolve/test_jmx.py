@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,31 +32,33 @@ def shrinks(cluster: ClusterState) -> ShrinkComparison:
     return known.comparison
 
 
-def test_a_counter_starts_at_its_first_value_and_adds_what_it_gains() -> None:
-    cluster = ClusterState()
-    totals = []
-    # The third process has already counted more than the second one had.
-    for at, value, started in ((1, 40, 0.5), (2, 43, 0.5), (3, 1, 2.5), (4, 1, 2.5), (5, 9, 4.5)):
-        known = read(cluster, at, isr_shrinks=value, started_at=started).isr_shrinks
-        assert known is not None
-        totals.append((known.since, known.total))
-    assert totals == [(1, 0), (1, 3), (1, 4), (1, 4), (1, 13)]
-
-
-def test_a_process_that_does_not_report_its_start_yet_counts_once_it_does() -> None:
-    cluster = ClusterState()
-    for at, value, started in ((1, 40, 0.5), (2, 0, None), (3, 2, None), (4, 3, 1.5)):
-        known = read(cluster, at, unclean_leader_elections=value, started_at=started)
-    assert known.unclean_leader_elections is not None
-    assert known.unclean_leader_elections.total == 3
-
-
-def test_without_a_start_a_lower_value_is_a_restart() -> None:
-    cluster = ClusterState()
-    for at, value in enumerate((5, 7, None, 2, 4)):
-        known = read(cluster, at, isr_shrinks=value).isr_shrinks
-    assert known is not None
-    assert known.total == 2 + 2 + 2
+@pytest.mark.parametrize(
+    ("figure", "reported", "totals"),
+    [
+        # It starts at the first value and adds what it gains. The third process has already
+        # counted more than the second one had.
+        ("isr_shrinks", [(40, 0.5), (43, 0.5), (1, 2.5), (1, 2.5), (9, 4.5)], [0, 3, 4, 4, 13]),
+        # A process that does not report its start yet counts once it does.
+        ("unclean_leader_elections", [(40, 0.5), (0, None), (2, None), (3, 1.5)], [0, 0, 0, 3]),
+        # Without a start a lower value is a restart.
+        (
+            "isr_shrinks",
+            [(5, None), (7, None), (None, None), (2, None), (4, None)],
+            [0, 2, 2, 4, 6],
+        ),
+    ],
+)
+def test_a_counter_over_restarts(
+    cluster: ClusterState,
+    figure: str,
+    reported: list[tuple[int | None, float | None]],
+    totals: list[int],
+) -> None:
+    found = []
+    for at, (value, started) in enumerate(reported, start=1):
+        known = getattr(read(cluster, at, started_at=started, **{figure: value}), figure)
+        found.append((known.since, known.total))
+    assert found == [(1, total) for total in totals]
 
 
 @given(st.lists(st.lists(st.integers(0, 3), max_size=5), min_size=1, max_size=5))
@@ -97,20 +100,36 @@ def test_shrinks_of_answering_followers_are_the_leaders() -> None:
     assert (shrinks(cluster).differs, shrinks(cluster).differs_since) == (False, None)
 
 
-def test_fewer_than_answering_followers_explain_is_a_difference() -> None:
-    cluster = ClusterState(collectors={"a": counted(0)})
-    read(cluster, 1, isr_shrinks=0)
-    cluster.collectors["a"] = counted(1)
-    read(cluster, 2, isr_shrinks=0)
-    assert shrinks(cluster).differs_since == 2
-
-
-def test_other_collectors_begin_another_comparison() -> None:
-    cluster = ClusterState(collectors={"a": counted(4)})
-    read(cluster, 1, isr_shrinks=0)
-    cluster.collectors["a"] = counted(0, epoch=6)
-    read(cluster, 2, isr_shrinks=9)
-    assert shrinks(cluster) == ShrinkComparison(2, counted_by=[6], base=(9, 0, 0))
+@pytest.mark.parametrize(
+    ("before", "after", "isr_shrinks", "comparison"),
+    [
+        # Fewer than answering followers explain is a difference.
+        (
+            counted(0),
+            counted(1),
+            0,
+            ShrinkComparison(1, counted_by=[5], base=(0, 0, 0), sampled=1, differs_since=2),
+        ),
+        # Other collectors begin another comparison.
+        (
+            counted(4),
+            counted(0, epoch=6),
+            9,
+            ShrinkComparison(2, counted_by=[6], base=(9, 0, 0)),
+        ),
+    ],
+)
+def test_the_next_read_of_shrinks(
+    cluster: ClusterState,
+    before: CollectorClock,
+    after: CollectorClock,
+    isr_shrinks: int,
+    comparison: ShrinkComparison,
+) -> None:
+    for at, (clock, count) in enumerate(((before, 0), (after, isr_shrinks)), start=1):
+        cluster.collectors["a"] = clock
+        read(cluster, at, isr_shrinks=count)
+    assert shrinks(cluster) == comparison
 
 
 def test_every_share_counts() -> None:

@@ -50,23 +50,26 @@ def test_the_offset_history_of_the_previous_leadership_is_kept_for_a_while() -> 
     assert after == fresh
 
 
-def test_a_leadership_without_samples_leaves_the_history_before_it() -> None:
-    after = led(3, 6)
-    begin_leadership(after, led(2, 5, offset_history=[], previous_offset_history=[1, 2]), 110.0)
-    assert after.previous_offset_history == [1, 2]
+def read_once(*, confirmed: bool) -> LossCandidate:
+    return LossCandidate(3, 4, 5, 9, 9, 7, confirmed=confirmed)
 
 
 @pytest.mark.parametrize(
-    ("confirmed", "dated_by"), [(False, [3, 4]), (True, [1, 2]), (None, [1, 2])]
+    ("fields", "kept"),
+    [
+        ({}, [1, 2]),
+        # A leadership without samples leaves the history before it.
+        ({"offset_history": []}, [3, 4]),
+        # A loss that was read once keeps the history that dates it.
+        ({"loss_candidate": read_once(confirmed=False)}, [3, 4]),
+        ({"loss_candidate": read_once(confirmed=True)}, [1, 2]),
+    ],
 )
-def test_a_loss_that_was_read_once_keeps_the_history_that_dates_it(
-    confirmed: bool | None, dated_by: list[int]
-) -> None:
-    read = None if confirmed is None else LossCandidate(3, 4, 5, 9, 9, 7, confirmed=confirmed)
+def test_which_offset_history_is_kept(fields: dict[str, Any], kept: list[int]) -> None:
     after = led(2, 5)
-    before = led(1, 4, offset_history=[1, 2], previous_offset_history=[3, 4], loss_candidate=read)
-    begin_leadership(after, before, 110.0)
-    assert after.previous_offset_history == dated_by
+    known = {"offset_history": [1, 2], "previous_offset_history": [3, 4], **fields}
+    begin_leadership(after, led(1, 4, **known), 110.0)
+    assert after.previous_offset_history == kept
 
 
 # Leaders 1 and 2 committed under epochs 3 and 4; the lineage of leader 2 has all of it.

@@ -47,21 +47,22 @@ def test_a_lineage_out_of_order_is_an_anomaly_from_its_first_read(
     assert sparse_after(read(DISORDERED), second).anomalies == again
 
 
-def test_another_disorder_is_another_anomaly() -> None:
-    (other,) = sparse_after(read(DISORDERED), read([(3, 50), (4, 30)])).anomalies
-    assert (other.what, other.since) == ("epoch 4 ends at 30 after epoch 3 ended at 50", 11.0)
-
-
 @pytest.mark.parametrize(
-    ("lineage", "what"),
+    ("lineages", "what", "since"),
     [
-        ([(1, 10), (3, 50), (3, 60)], "epoch 3 ends at 60 after epoch 3 ended at 50"),
-        ([(1, 10), (3, 50), (2, 60)], "epoch 2 ends at 60 after epoch 3 ended at 50"),
-        ([(1, 10), (2, 10), (3, 9)], "epoch 3 ends at 9 after epoch 2 ended at 10"),
+        # The first impossible pair is named.
+        ([[(1, 10), (3, 50), (3, 60)]], "epoch 3 ends at 60 after epoch 3 ended at 50", 10.0),
+        ([[(1, 10), (3, 50), (2, 60)]], "epoch 2 ends at 60 after epoch 3 ended at 50", 10.0),
+        ([[(1, 10), (2, 10), (3, 9)]], "epoch 3 ends at 9 after epoch 2 ended at 10", 10.0),
+        # Another disorder is another anomaly.
+        ([DISORDERED, [(3, 50), (4, 30)]], "epoch 4 ends at 30 after epoch 3 ended at 50", 11.0),
     ],
 )
-def test_the_first_impossible_pair_is_named(lineage: Lineage, what: str) -> None:
-    assert [item.what for item in sparse_after(read(lineage)).anomalies] == [what]
+def test_the_first_impossible_pair_is_named(
+    lineages: list[Lineage], what: str, since: float
+) -> None:
+    found = sparse_after(*map(read, lineages)).anomalies
+    assert [(item.what, item.since) for item in found] == [(what, since)]
 
 
 @pytest.mark.parametrize(

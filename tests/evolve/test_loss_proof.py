@@ -219,35 +219,6 @@ def test_without_epochs_a_lineage_proves_more_than_the_log_end() -> None:
 WHOLE: dict[str, Any] = {"lineage": [(0, 12), (2, 12)]}
 
 
-@pytest.mark.parametrize(
-    ("keeps", "judged"),
-    [
-        (True, state({"log_end_offset": 12}, **WHOLE)),
-        (False, state({"log_end_offset": 12}, lineage=[(0, 11), (2, 12)])),
-        # A lineage may reach past the log.
-        (False, state({"log_end_offset": 11}, **WHOLE)),
-        (False, state({"log_end_offset": 12}, **WHOLE, lineage_complete_from=1)),
-        (False, state({"log_end_offset": 12}, lineage=None)),
-        (False, state({"log_end_offset": 12, "error": "timed_out"}, **WHOLE)),
-        (False, state({"log_end_offset": 12, "sampled_at": 9.0}, **WHOLE)),
-        (False, state({"log_end_offset": 12, "leader_epoch": None}, **WHOLE, leader_epoch=None)),
-        # The present epoch's own records are not those of an earlier epoch.
-        (True, state(None, Committed(2, 12, 1.0, 15, 2))),
-        # Nothing was committed before, and the log is empty.
-        (True, state({"log_end_offset": 0}, Committed(2, 0, 1.0, 0, 2))),
-        # One record was committed, and it is another one.
-        (False, state(None, Committed(0, 1, 1.0, 1, 1), lineage=[(1, 5), (2, 9)])),
-        # Every earlier epoch must be there.
-        (False, state(None, Committed(0, 5, 1.0, 5, 1), Committed(1, 12, 1.0, 12, 1))),
-        (False, state(None, Committed(2, 3, 1.0, 3, 2), COMMITTED)),
-        # A part of it was claimed as lost.
-        (False, state(None, replace(COMMITTED, lost_from=5))),
-    ],
-)
-def test_whether_a_leader_keeps_all_that_was_committed(keeps: bool, judged: PartitionState) -> None:
-    assert keeps_committed(judged) is keeps
-
-
 # Leader 2 committed 18 under epoch 1, and epoch 0 ended at 5 in its log.
 SECOND = Committed(1, 18, 1.0, 18, 2, lineage=[(0, 5), (1, 18)], lineage_complete_from=0)
 
@@ -361,6 +332,27 @@ def test_a_longer_epoch_shows_that_the_logs_diverged(
 @pytest.mark.parametrize(
     ("keeps", "judged"),
     [
+        (True, state({"log_end_offset": 12}, **WHOLE)),
+        (False, state({"log_end_offset": 12}, lineage=[(0, 11), (2, 12)])),
+        # A lineage may reach past the log.
+        (False, state({"log_end_offset": 11}, **WHOLE)),
+        (False, state({"log_end_offset": 12}, **WHOLE, lineage_complete_from=1)),
+        (False, state({"log_end_offset": 12}, lineage=None)),
+        (False, state({"log_end_offset": 12, "error": "timed_out"}, **WHOLE)),
+        (False, state({"log_end_offset": 12, "sampled_at": 9.0}, **WHOLE)),
+        (False, state({"log_end_offset": 12, "leader_epoch": None}, **WHOLE, leader_epoch=None)),
+        # The present epoch's own records are not those of an earlier epoch.
+        (True, state(None, Committed(2, 12, 1.0, 15, 2))),
+        # Nothing was committed before, and the log is empty.
+        (True, state({"log_end_offset": 0}, Committed(2, 0, 1.0, 0, 2))),
+        # One record was committed, and it is another one.
+        (False, state(None, Committed(0, 1, 1.0, 1, 1), lineage=[(1, 5), (2, 9)])),
+        # Every earlier epoch must be there.
+        (False, state(None, Committed(0, 5, 1.0, 5, 1), Committed(1, 12, 1.0, 12, 1))),
+        (False, state(None, Committed(2, 3, 1.0, 3, 2), COMMITTED)),
+        # A part of it was claimed as lost.
+        (False, state(None, replace(COMMITTED, lost_from=5))),
+        # The epoch of the newest committed record decides.
         (False, returned()),
         (True, returned(lineage=[(0, 5), (1, 18), (3, 24)])),
         # The newest committed record is of an older epoch than the one that committed it.
@@ -372,30 +364,27 @@ def test_a_longer_epoch_shows_that_the_logs_diverged(
         (True, returned(entry=replace(SECOND, log_start_offset=18))),
     ],
 )
-def test_the_epoch_of_the_newest_committed_record_decides(
-    keeps: bool, judged: PartitionState
-) -> None:
+def test_whether_a_leader_keeps_all_that_was_committed(keeps: bool, judged: PartitionState) -> None:
     assert keeps_committed(judged) is keeps
 
 
-def test_without_epochs_a_leader_that_does_not_answer_keeps_nothing_for_certain() -> None:
-    dated = Committed(0, 12, 1.0, 15, 1)
-    known: dict[str, Any] = {"leader_epoch": None, "lineage": [(0, 12)], "lineage_complete_from": 0}
-    answer = {"leader_epoch": None, "log_end_offset": 12}
-    assert keeps_lineage(state(answer, dated, **known))
-    assert not keeps_lineage(state({**answer, "error": "timed_out"}, dated, **known))
-
-
 @pytest.mark.parametrize(
-    ("keeps", "log_end", "log_start"),
-    # A lineage may reach past the log. All that was committed is deleted.
-    [(True, 12, 0), (False, 11, 0), (True, 0, 12)],
+    ("keeps", "answer", "log_start"),
+    [
+        # A lineage may reach past the log. All that was committed is deleted.
+        (True, {"log_end_offset": 12}, 0),
+        (False, {"log_end_offset": 11}, 0),
+        (True, {"log_end_offset": 0}, 12),
+        # A leader that does not answer keeps nothing for certain.
+        (False, {"log_end_offset": 12, "error": "timed_out"}, 0),
+    ],
 )
-def test_without_epochs_no_log_end_was_higher(keeps: bool, log_end: int, log_start: int) -> None:
+def test_without_epochs_no_log_end_was_higher(
+    keeps: bool, answer: dict[str, Any], log_start: int
+) -> None:
     dated = Committed(0, 12, 1.0, 15, 1, log_start_offset=log_start)
     known: dict[str, Any] = {"leader_epoch": None, "lineage": [(0, 12)], "lineage_complete_from": 0}
-    answer = {"leader_epoch": None, "log_end_offset": log_end}
-    assert keeps_lineage(state(answer, dated, **known)) is keeps
+    assert keeps_lineage(state({"leader_epoch": None, **answer}, dated, **known)) is keeps
 
 
 @pytest.mark.parametrize(("covers_earlier", "high_watermark"), [(True, 18), (False, 18), (True, 7)])

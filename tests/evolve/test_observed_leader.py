@@ -181,30 +181,73 @@ def test_the_offset_history_of_the_previous_leadership_is_dropped(late: float, k
     assert after.previous_offset_history == (state.previous_offset_history if kept else [])
 
 
+ENDS = {"leader_log_end_offset_after": 105}
+
+
+def history(samples: list[int]) -> dict[str, Any]:
+    return {"offset_history": samples}
+
+
+def unfenced(*samples: Any) -> dict[str, Any]:
+    return {"committed": None, "samples": [*samples]}
+
+
 @pytest.mark.parametrize(
-    ("fields", "sample"),
+    ("fields", "expected"),
     [
-        ({"leader_before_at": 9.5, "leader_after_at": 9.9}, [9_500, 100]),
-        ({"leader_after_at": 9.9}, [10_000, 100]),
+        # The offset history has the earlier of the leader's two ends.
+        ({**ENDS, "leader_before_at": 9.5, "leader_after_at": 9.9}, history([9_500, 100])),
+        ({**ENDS, "leader_after_at": 9.9}, history([10_000, 100])),
         (
             {
+                **ENDS,
                 "leader_before_at": 9.5,
                 "leader_after_at": 9.9,
                 "leader_log_end_offset_before": None,
             },
-            [9_900, 105],
+            history([9_900, 105]),
         ),
-        (NO_LEADER_END, []),
+        (NO_LEADER_END, history([])),
         # It does not act as leader, or under another epoch.
-        ({"samples": [answer(1, leads=False)]}, []),
-        ({"samples": [answer(1, leader_epoch=3)]}, []),
+        ({**ENDS, "samples": [answer(1, leads=False)]}, history([])),
+        ({**ENDS, "samples": [answer(1, leader_epoch=3)]}, history([])),
+        # An unfenced high watermark of the leader is no proof.
+        (
+            unfenced(answer(1, high_watermark=85), answer(2, high_watermark=70)),
+            {"high_watermark": 85, "committed": []},
+        ),
+        (
+            unfenced(answer(1, high_watermark=85, leads=None)),
+            {"high_watermark": 85, "committed": []},
+        ),
+        (
+            unfenced(answer(1, high_watermark=85, leads=False)),
+            {"high_watermark": None, "committed": []},
+        ),
+        (unfenced(silent(1), answer(2)), {"high_watermark": None, "committed": []}),
+        (unfenced(answer(2)), {"high_watermark": None, "committed": []}),
+        # A fenced high watermark is committed under its epoch.
+        ({}, {"committed": [Committed(4, 90, 10.0, 100, 1)]}),
+        ({"leader_epoch": None}, {"committed": [Committed(NO_EPOCH, 90, 10.0, 100, 1)]}),
+        ({"leader": None}, {"committed": []}),
+        (
+            {"committed": 105, "leader_log_end_offset_after": 103},
+            {"committed": [Committed(4, 105, 10.0, 105, 1)]},
+        ),
+        (NO_LEADER_END, {"committed": [Committed(4, 90, 10.0, 90, 1)]}),
+        ({**NO_LEADER_END, "committed": 0}, {"committed": [Committed(4, 0, 10.0, 0, 1)]}),
+        # Its lineage was read: its records have epochs.
+        (
+            {"lineage": [(4, 100)], "lineage_complete_from": 4},
+            {"committed": [Committed(4, 90, 10.0, 100, 1, dated=True)]},
+        ),
     ],
 )
-def test_the_offset_history_has_the_earlier_of_the_leaders_two_ends(
-    fields: dict[str, Any], sample: list[int]
+def test_what_the_first_observation_shows_of_the_leader(
+    fields: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    state = fold(None, observation(**{"leader_log_end_offset_after": 105, **fields}))
-    assert state.offset_history == sample
+    state = fold(None, observation(**fields))
+    assert {name: getattr(state, name) for name in expected} == expected
 
 
 def test_the_offset_history_gets_one_sample_per_observation() -> None:
@@ -290,51 +333,9 @@ def test_the_high_watermark_is_the_highest_and_dated_by_the_read_of_the_leader(
     assert moved(fold(state, observation(observed_at=11.0, **fields))) == expected
 
 
-@pytest.mark.parametrize(
-    ("samples", "high_watermark"),
-    [
-        ([answer(1, high_watermark=85), answer(2, high_watermark=70)], 85),
-        ([answer(1, high_watermark=85, leads=None)], 85),
-        ([answer(1, high_watermark=85, leads=False)], None),
-        ([silent(1), answer(2)], None),
-        ([answer(2)], None),
-    ],
-)
-def test_an_unfenced_high_watermark_of_the_leader_is_no_proof(
-    samples: list[Any], high_watermark: int | None
-) -> None:
-    state = fold(None, observation(committed=None, samples=samples))
-    assert (state.high_watermark, state.committed) == (high_watermark, [])
-
-
 def test_a_silent_leader_moves_no_high_watermark() -> None:
     silent_leader = observation(committed=None, observed_at=11.0, samples=[silent(1)])
     assert moved(fold(None, observation(committed=None), silent_leader)) == (90, 10.0)
-
-
-@pytest.mark.parametrize(
-    ("fields", "committed"),
-    [
-        ({}, [Committed(4, 90, 10.0, 100, 1)]),
-        ({"leader_epoch": None}, [Committed(NO_EPOCH, 90, 10.0, 100, 1)]),
-        ({"leader": None}, []),
-        (
-            {"committed": 105, "leader_log_end_offset_after": 103},
-            [Committed(4, 105, 10.0, 105, 1)],
-        ),
-        (NO_LEADER_END, [Committed(4, 90, 10.0, 90, 1)]),
-        ({**NO_LEADER_END, "committed": 0}, [Committed(4, 0, 10.0, 0, 1)]),
-        # Its lineage was read: its records have epochs.
-        (
-            {"lineage": [(4, 100)], "lineage_complete_from": 4},
-            [Committed(4, 90, 10.0, 100, 1, dated=True)],
-        ),
-    ],
-)
-def test_a_fenced_high_watermark_is_committed_under_its_epoch(
-    fields: dict[str, Any], committed: list[Committed]
-) -> None:
-    assert fold(None, observation(**fields)).committed == committed
 
 
 def test_only_the_epoch_whose_lineage_was_read_is_dated() -> None:

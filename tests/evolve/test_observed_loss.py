@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.evolve.observations import SEEN, answer, fold, observation, silent
 from tidemark.core.events import Observation
@@ -66,15 +67,21 @@ def test_a_loss_is_certain_at_the_second_read_of_another_pass() -> None:
     assert twice.loss_candidate == LossCandidate(4, 5, 60, 90, 100, 1, confirmed=True)
 
 
-@pytest.mark.parametrize(("second", "start"), [(70, 70), (50, 60)])
-def test_two_reads_prove_the_records_above_both(second: int, start: int) -> None:
-    other = fold(READ_ONCE, shorter(lineage=[(4, second), (5, 80)]))
-    assert other.loss_candidate == LossCandidate(4, 5, start, 90, 100, 1, confirmed=True)
+OTHER_LEADERSHIP = shorter(epoch=6, leader_epoch=6, lineage=[(4, 60), (6, 80)])
 
 
-def test_a_read_under_another_leadership_is_another_first_read() -> None:
-    other = shorter(epoch=6, leader_epoch=6, lineage=[(4, 60), (6, 80)])
-    assert fold(READ_ONCE, other).loss_candidate == LossCandidate(4, 6, 60, 90, 100, 2)
+@pytest.mark.parametrize(
+    ("second", "candidate"),
+    [
+        # Two reads prove the records above both.
+        (shorter(lineage=[(4, 70), (5, 80)]), replace(FIRST, start=70, confirmed=True)),
+        (shorter(lineage=[(4, 50), (5, 80)]), replace(FIRST, confirmed=True)),
+        # A read under another leadership is another first read.
+        (OTHER_LEADERSHIP, LossCandidate(4, 6, 60, 90, 100, 2)),
+    ],
+)
+def test_what_a_second_read_proves(second: Observation, candidate: LossCandidate) -> None:
+    assert fold(READ_ONCE, second).loss_candidate == candidate
 
 
 def test_a_read_of_another_epoch_is_another_first_read() -> None:

@@ -57,15 +57,13 @@ def test_a_hole_between_passes_is_no_pause() -> None:
     assert watch(ClusterState(), "atta", every=HOLE_SECONDS + 0.1) == []
 
 
-def test_restart_grace_explains_a_pause() -> None:
-    cluster = ClusterState()
+def test_restart_grace_explains_a_pause(cluster: ClusterState) -> None:
     watch(cluster, "a")
     grant_grace(cluster, [2], 1.0, 600_000.0)
     assert watch(cluster, "ttta", first=2.0) == []
 
 
-def test_the_pauses_of_one_minute_are_kept() -> None:
-    cluster = ClusterState()
+def test_the_pauses_of_one_minute_are_kept(cluster: ClusterState) -> None:
     watch(cluster, "atta")
     old = cluster.brokers[2].pauses
     assert old == [Pause(2.0, 3.0)]

@@ -266,10 +266,7 @@ def log_resets(before: PartitionState, event: Observation) -> list[LogReset]:
 
 
 def test_resets_are_kept_for_a_while() -> None:
-    event = new(topic_id=None)
     resets = [LogReset(1, 11.0), LogReset(2, 11.0)]
-    assert log_resets(WITHOUT_ID, event) == resets
-    assert log_resets(SEEN, event) == []
     after = replace(WITHOUT_ID, sparse=copy_of(None))
     assert after.sparse is not None
     after.sparse.resets = resets
@@ -279,10 +276,28 @@ def test_resets_are_kept_for_a_while() -> None:
     assert log_resets(after, observation(topic_id="a")) == [], "the id decides from now on"
 
 
-@pytest.mark.parametrize(("below", "reset"), [(0, False), (1, True)])
-def test_a_log_below_its_own_high_watermark_is_reset(below: int, reset: bool) -> None:
-    event = observation(topic_id=None, samples=[answer(1), answer(2, log_end_offset=90 - below)])
-    assert log_resets(WITHOUT_ID, event) == ([LogReset(2, 10.0)] if reset else [])
+def sampled(*samples: Replica, **fields: Any) -> Observation:
+    return observation(topic_id=None, samples=list(samples), **fields)
+
+
+@pytest.mark.parametrize(
+    ("before", "event", "resets"),
+    [
+        (WITHOUT_ID, new(topic_id=None), [LogReset(1, 11.0), LogReset(2, 11.0)]),
+        (SEEN, new(topic_id=None), []),
+        # A log below its own high watermark.
+        (WITHOUT_ID, sampled(answer(1), answer(2, log_end_offset=90)), []),
+        (WITHOUT_ID, sampled(answer(1), answer(2, log_end_offset=89)), [LogReset(2, 10.0)]),
+        # A replica that no reassignment added may be of a new topic.
+        (WITHOUT_ID, sampled(answer(1), answer(3)), [LogReset(3, 10.0)]),
+        (WITHOUT_ID, sampled(answer(1), answer(3), adding=[3]), []),
+        (PartitionState(), sampled(answer(1), answer(3)), []),
+    ],
+)
+def test_which_logs_were_reset(
+    before: PartitionState, event: Observation, resets: list[LogReset]
+) -> None:
+    assert log_resets(before, event) == resets
 
 
 def test_an_empty_partition_is_no_new_topic() -> None:
@@ -301,10 +316,3 @@ def test_a_suspicion_leaves_the_other_rare_parts_as_they_are() -> None:
     after = copy_of(fold(before, led_again(*empty)).sparse)
     assert after.suspicion == Suspicion(0, 90, 2, 11.0, recreated=True)
     assert [start.epoch for start in after.epoch_starts] == [0, 1]
-
-
-def test_a_replica_that_no_reassignment_added_may_be_of_a_new_topic() -> None:
-    event = observation(topic_id=None, samples=[answer(1), answer(3)])
-    assert log_resets(WITHOUT_ID, event) == [LogReset(3, 10.0)]
-    assert log_resets(WITHOUT_ID, replace(event, adding=[3])) == []
-    assert log_resets(PartitionState(), event) == []

@@ -72,28 +72,33 @@ def test_less_leaves_it_unknown(fields: dict[str, Any]) -> None:
     assert not fold(ALONE, vacant(13.0, **fields)).leaderless
 
 
-@pytest.mark.parametrize("before", [ALONE, WITHOUT_LEADER], ids=["led", "vacant"])
-def test_a_leader_from_outside_of_the_last_set_is_suspected(before: PartitionState) -> None:
-    assert verdict(before, led(2, 16.0)) is ElectionVerdict.SUSPECTED
+TWO_ACT = [answer(1, leads=True, leader_epoch=None), answer(2, leads=True)]
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("before", "event", "expected"),
     [
-        {"in_sync_replicas": [1, 2]},
-        {"replicas": [2, 3]},
-        {"leader": None},
-        {"samples": [silent(1, "refused"), silent(2, "refused")]},
-        {"samples": [answer(1, leads=True, leader_epoch=None), answer(2, leads=True)]},
+        # A leader from outside of the last set.
+        (ALONE, led(2, 16.0), ElectionVerdict.SUSPECTED),
+        (WITHOUT_LEADER, led(2, 16.0), ElectionVerdict.SUSPECTED),
+        # It joined, came with a reassignment, was not named or not seen, or two act as leader.
+        (WITHOUT_LEADER, led(2, 16.0, in_sync_replicas=[1, 2]), None),
+        (WITHOUT_LEADER, led(2, 16.0, replicas=[2, 3]), None),
+        (WITHOUT_LEADER, led(2, 16.0, leader=None), None),
+        (
+            WITHOUT_LEADER,
+            led(2, 16.0, samples=[silent(1, "refused"), silent(2, "refused")]),
+            None,
+        ),
+        (WITHOUT_LEADER, led(2, 16.0, samples=TWO_ACT), None),
+        # The old leader may return to an empty set.
+        (WITHOUT_LEADER, led(1, 16.0), None),
     ],
-    ids=["joined", "reassigned", "not named", "not seen", "two act as leader"],
 )
-def test_other_histories_are_clean_or_undecided(fields: dict[str, Any]) -> None:
-    assert verdict(WITHOUT_LEADER, led(2, 16.0, **fields)) is None
-
-
-def test_the_old_leader_may_return_to_an_empty_set() -> None:
-    assert verdict(WITHOUT_LEADER, led(1, 16.0)) is None
+def test_a_leader_after_one_that_was_alone(
+    before: PartitionState, event: Observation, expected: ElectionVerdict | None
+) -> None:
+    assert verdict(before, event) is expected
 
 
 def test_a_leader_that_answered_a_moment_before_handed_over() -> None:

@@ -140,76 +140,11 @@ def stable(offset: int | None, **leader: Any) -> Observation:
     return observation(samples=[answer(1, last_stable_offset=offset, **leader), answer(2)])
 
 
-@pytest.mark.parametrize(
-    ("events", "last_stable"),
-    [
-        ([stable(50)], LastStable(50, 10.0)),
-        ([stable(89)], LastStable(89, 10.0)),
-        ([stable(50), stable(50)], LastStable(50, 10.0)),
-        ([stable(50), stable(51)], LastStable(51, 11.0)),
-        ([stable(50), stable(90)], None),
-        # A leader without an answer changes nothing.
-        ([stable(50), stable(None)], LastStable(50, 10.0)),
-        ([stable(50), stable(95, error="timed_out")], LastStable(50, 10.0)),
-        ([stable(50), observation(samples=[silent(1), answer(2)])], LastStable(50, 10.0)),
-        # The leader's alone counts, and only below a known high watermark.
-        ([observation(samples=[answer(1), answer(2, last_stable_offset=50)])], None),
-        (
-            [
-                observation(
-                    samples=[answer(1, last_stable_offset=90), answer(2, last_stable_offset=50)]
-                )
-            ],
-            None,
-        ),
-        (
-            [
-                observation(
-                    committed=None,
-                    samples=[answer(1, last_stable_offset=50, high_watermark=None), answer(2)],
-                )
-            ],
-            None,
-        ),
-    ],
-)
-def test_a_last_stable_offset_below_the_high_watermark_is_dated_by_its_last_move(
-    events: list[Observation], last_stable: LastStable | None
-) -> None:
-    assert sparse_after(*events).last_stable == last_stable
-
-
 def less(committed: int | None, **fields: Any) -> Observation:
     return observation(committed=committed, **fields)
 
 
 REGRESSED = Regression(80, 90, 11.0)
-
-
-@pytest.mark.parametrize(
-    ("events", "regression"),
-    [
-        ([less(90), less(80)], REGRESSED),
-        ([less(90), less(80), less(85)], Regression(85, 90, 11.0)),
-        ([less(90), less(80), less(90)], None),
-        # No answer ends nothing.
-        ([less(90), less(80), less(None)], REGRESSED),
-        # Another leadership may report less.
-        ([less(90), less(80, leader=2, leader_epoch=5)], None),
-        ([less(90), less(80, leader_epoch=5)], None),
-        ([less(90), less(80, leader=2)], None),
-        ([less(90), less(80), less(70, leader=2, leader_epoch=5)], None),
-        ([less(90), less(80), less(70, leader_epoch=5)], None),
-        ([less(90), less(80), less(70, leader=2)], None),
-        # Late, and of an earlier epoch.
-        ([less(90), less(80), less(95, leader_epoch=3)], REGRESSED),
-        ([less(90), less(80), less(70, leader_epoch=3)], REGRESSED),
-    ],
-)
-def test_a_leader_that_reports_less_than_before_regresses_until_it_reports_as_much(
-    events: list[Observation], regression: Regression | None
-) -> None:
-    assert sparse_after(*events).regression == regression
 
 
 def ends(log_end: int, **fields: Any) -> Observation:
@@ -220,27 +155,90 @@ UNKNOWN_ISR: dict[str, Any] = {"in_sync_replicas": None}
 
 
 @pytest.mark.parametrize(
-    ("events", "log_end"),
+    ("part", "events", "expected"),
     [
-        ([ends(100), ends(89)], 89),
-        ([ends(100), ends(90)], None),
+        # A last stable offset below the high watermark is dated by its last move.
+        ("last_stable", [stable(50)], LastStable(50, 10.0)),
+        ("last_stable", [stable(89)], LastStable(89, 10.0)),
+        ("last_stable", [stable(50), stable(50)], LastStable(50, 10.0)),
+        ("last_stable", [stable(50), stable(51)], LastStable(51, 11.0)),
+        ("last_stable", [stable(50), stable(90)], None),
+        # A leader without an answer changes nothing.
+        ("last_stable", [stable(50), stable(None)], LastStable(50, 10.0)),
+        ("last_stable", [stable(50), stable(95, error="timed_out")], LastStable(50, 10.0)),
+        (
+            "last_stable",
+            [stable(50), observation(samples=[silent(1), answer(2)])],
+            LastStable(50, 10.0),
+        ),
+        # The leader's alone counts, and only below a known high watermark.
+        ("last_stable", [observation(samples=[answer(1), answer(2, last_stable_offset=50)])], None),
+        (
+            "last_stable",
+            [
+                observation(
+                    samples=[answer(1, last_stable_offset=90), answer(2, last_stable_offset=50)]
+                )
+            ],
+            None,
+        ),
+        (
+            "last_stable",
+            [
+                observation(
+                    committed=None,
+                    samples=[answer(1, last_stable_offset=50, high_watermark=None), answer(2)],
+                )
+            ],
+            None,
+        ),
+        # A leader that reports less than before regresses until it reports as much.
+        ("regression", [less(90), less(80)], REGRESSED),
+        ("regression", [less(90), less(80), less(85)], Regression(85, 90, 11.0)),
+        ("regression", [less(90), less(80), less(90)], None),
+        # No answer ends nothing.
+        ("regression", [less(90), less(80), less(None)], REGRESSED),
+        # Another leadership may report less.
+        ("regression", [less(90), less(80, leader=2, leader_epoch=5)], None),
+        ("regression", [less(90), less(80, leader_epoch=5)], None),
+        ("regression", [less(90), less(80, leader=2)], None),
+        ("regression", [less(90), less(80), less(70, leader=2, leader_epoch=5)], None),
+        ("regression", [less(90), less(80), less(70, leader_epoch=5)], None),
+        ("regression", [less(90), less(80), less(70, leader=2)], None),
+        # Late, and of an earlier epoch.
+        ("regression", [less(90), less(80), less(95, leader_epoch=3)], REGRESSED),
+        ("regression", [less(90), less(80), less(70, leader_epoch=3)], REGRESSED),
+        # An in-sync replica that ends below what was committed before is behind.
+        ("behind_committed", [ends(100), ends(89)], [BehindCommitted(2, 89, 90)]),
+        ("behind_committed", [ends(100), ends(90)], []),
         # In any order of the samples, and without the leader's.
-        ([ends(100), observation(samples=[answer(2, log_end_offset=80)])], 80),
-        ([ends(100), observation(samples=[answer(2, log_end_offset=80), answer(1)])], 80),
+        (
+            "behind_committed",
+            [ends(100), observation(samples=[answer(2, log_end_offset=80)])],
+            [BehindCommitted(2, 80, 90)],
+        ),
+        (
+            "behind_committed",
+            [ends(100), observation(samples=[answer(2, log_end_offset=80), answer(1)])],
+            [BehindCommitted(2, 80, 90)],
+        ),
         # The follower may have been sampled before these records were committed.
-        ([ends(80)], None),
-        ([ends(100), ends(89), ends(90)], None),
-        ([ends(100), ends(89, in_sync_replicas=[1])], None),
-        ([ends(100, **UNKNOWN_ISR), ends(89, **UNKNOWN_ISR)], None),
-        ([ends(100), ends(89, topic_id="b")], None),
-        ([ends(100), ends(89), observation(samples=[answer(1), silent(2)])], None),
+        ("behind_committed", [ends(80)], []),
+        ("behind_committed", [ends(100), ends(89), ends(90)], []),
+        ("behind_committed", [ends(100), ends(89, in_sync_replicas=[1])], []),
+        ("behind_committed", [ends(100, **UNKNOWN_ISR), ends(89, **UNKNOWN_ISR)], []),
+        ("behind_committed", [ends(100), ends(89, topic_id="b")], []),
+        (
+            "behind_committed",
+            [ends(100), ends(89), observation(samples=[answer(1), silent(2)])],
+            [],
+        ),
     ],
 )
-def test_an_in_sync_replica_that_ends_below_what_was_committed_before_is_behind(
-    events: list[Observation], log_end: int | None
+def test_what_is_wrong_with_the_offsets(
+    part: str, events: list[Observation], expected: object
 ) -> None:
-    behind = [] if log_end is None else [BehindCommitted(2, log_end, 90)]
-    assert sparse_after(*events).behind_committed == behind
+    assert getattr(sparse_after(*events), part) == expected
 
 
 @pytest.mark.parametrize(

@@ -27,27 +27,6 @@ def judge(cut: int, before: dict[str, Any] | None = None, **known: Any) -> Cut:
 
 
 @pytest.mark.parametrize(
-    ("cut", "lineage", "expected"),
-    [
-        # The same epochs as the leader: all below the high watermark was committed.
-        (8, [(0, 12), (1, 20)], (PROVEN, 20)),
-        (12, [(0, 12), (1, 20)], (PROVEN, 20)),
-        # A tail of epoch 0 above what epoch 0 committed: other records were committed there.
-        (12, [(0, 20)], (POSSIBLE, None)),
-        (9, [(0, 20)], (PROVEN, 12)),
-        (11, [(0, 20)], (PROVEN, 12)),
-        # Its log is not known.
-        (8, None, (POSSIBLE, None)),
-    ],
-)
-def test_the_epochs_of_its_own_log_decide(
-    cut: int, lineage: list[tuple[int, int]] | None, expected: tuple[CutVerdict, int | None]
-) -> None:
-    found = judge(cut, lineage=lineage)
-    assert (found.verdict, found.below) == expected
-
-
-@pytest.mark.parametrize(
     ("known", "verdict"),
     [
         # A follower knows what is committed, and its leader's own log had it.
@@ -105,37 +84,35 @@ def test_a_deposed_leader_shows_its_last_high_watermark(
     assert judge_cut(replace(BEFORE, **before), after, sample, cut).verdict is verdict
 
 
-def test_an_empty_log_has_nothing_to_lose() -> None:
-    assert judge(0, log_start_offset=20) == Cut(EXCLUDED, None)
-    assert judge(0, log_start_offset=19, lineage=[(0, 12), (1, 20)]).verdict is PROVEN
-
-
-def test_a_log_that_may_be_of_a_new_topic_proves_nothing() -> None:
-    after = replace(AFTER, sparse=SparseState(resets=[LogReset(3, 4.0)]))
-    known = replace(KNOWN, lineage=[(0, 12), (1, 20)])
-    assert judge_cut(BEFORE, after, known, 8) == Cut(POSSIBLE, None)
-    assert judge_cut(BEFORE, after, replace(known, broker=4), 8).verdict is PROVEN
-
-
-def test_deleted_records_were_not_cut() -> None:
-    deleted = {"committed": [FIRST, replace(SECOND, log_start_offset=20)]}
-    after = replace(AFTER, **deleted)
-    known = replace(KNOWN, lineage=[(0, 12), (1, 20)])
-    assert judge_cut(BEFORE, after, known, 12).verdict is POSSIBLE
-
-
 EIGHT = [(epoch, 14 + epoch) for epoch in range(1, 9)]
 LEADING = {"leader": 2, "lineage": [(0, 12), (1, 20)], "lineage_complete_from": 0}
+# The whole log of broker 3 is cut off.
+CUT_TO_0: dict[str, Any] = {"log_end_offset": 20, "log_start_offset": 0}
 
 
 @pytest.mark.parametrize(
-    ("before", "known", "expected"),
+    ("cut", "before", "known", "expected"),
     [
+        # The epochs of its own log decide.
+        # The same epochs as the leader: all below the high watermark was committed.
+        (8, {}, {"lineage": [(0, 12), (1, 20)]}, (PROVEN, 20)),
+        (12, {}, {"lineage": [(0, 12), (1, 20)]}, (PROVEN, 20)),
+        # A tail of epoch 0 above what epoch 0 committed: other records were committed there.
+        (12, {}, {"lineage": [(0, 20)]}, (POSSIBLE, None)),
+        (9, {}, {"lineage": [(0, 20)]}, (PROVEN, 12)),
+        (11, {}, {"lineage": [(0, 20)]}, (PROVEN, 12)),
+        # Its log is not known.
+        (8, {}, {"lineage": None}, (POSSIBLE, None)),
+        # An empty log has nothing to lose.
+        (0, {}, {"log_start_offset": 20}, (EXCLUDED, None)),
+        (0, {}, {"log_start_offset": 19, "lineage": [(0, 12), (1, 20)]}, (PROVEN, 20)),
+        # The newest lineage that is known of its own log.
         # The leader's own lineage, its lineage of an earlier leadership, and a sampled one.
-        (LEADING, {"broker": 2, "leader_epoch": 2}, (PROVEN, 20)),
-        ({**LEADING, "lineage": []}, {"broker": 2, "leader_epoch": 2}, (POSSIBLE, None)),
-        ({}, {"broker": 1, "leader_epoch": 2, "log_end_offset": 15}, (PROVEN, 12)),
+        (11, LEADING, {"broker": 2, "leader_epoch": 2}, (PROVEN, 20)),
+        (11, {**LEADING, "lineage": []}, {"broker": 2, "leader_epoch": 2}, (POSSIBLE, None)),
+        (11, {}, {"broker": 1, "leader_epoch": 2, "log_end_offset": 15}, (PROVEN, 12)),
         (
+            11,
             {},
             {
                 "broker": 1,
@@ -147,11 +124,13 @@ LEADING = {"leader": 2, "lineage": [(0, 12), (1, 20)], "lineage_complete_from": 
         ),
         # It was read before the broker led.
         (
+            11,
             {"committed": [FIRST, replace(SECOND, lineage=[(0, 12), (1, 20)])]},
             {"broker": 2, "leader_epoch": 2, "lineage": [(0, 20)]},
             (POSSIBLE, None),
         ),
         (
+            11,
             {
                 "committed": [
                     FIRST,
@@ -163,56 +142,56 @@ LEADING = {"leader": 2, "lineage": [(0, 12), (1, 20)], "lineage_complete_from": 
         ),
         # A sampled lineage of as many epochs as are read may lack older ones.
         (
+            11,
             {},
             {"leader_epoch": 2, "lineage": [(epoch, 20) for epoch in range(1, 9)]},
             (POSSIBLE, None),
         ),
-        ({}, {"leader_epoch": 2, "lineage": EIGHT}, (POSSIBLE, None)),
-        ({}, {"leader_epoch": 2, "lineage": [(1, 20)]}, (PROVEN, 20)),
-    ],
-)
-def test_the_lineage_is_the_newest_that_is_known_of_its_own_log(
-    before: dict[str, Any], known: dict[str, Any], expected: tuple[CutVerdict, int | None]
-) -> None:
-    found = judge(11, before, **known)
-    assert (found.verdict, found.below) == expected
-
-
-# The whole log of broker 3 is cut off.
-CUT_TO_0: dict[str, Any] = {"log_end_offset": 20, "log_start_offset": 0}
-
-
-@pytest.mark.parametrize(
-    ("before", "known", "expected"),
-    [
+        (11, {}, {"leader_epoch": 2, "lineage": EIGHT}, (POSSIBLE, None)),
+        (11, {}, {"leader_epoch": 2, "lineage": [(1, 20)]}, (PROVEN, 20)),
+        # Of two lineages up to the same epoch the sampled one counts.
+        (
+            11,
+            {
+                "leader": 9,
+                "committed": [FIRST, replace(SECOND, lineage=[(1, 30)], lineage_complete_from=1)],
+            },
+            {"broker": 2, "leader_epoch": 2, "lineage": [(0, 12), (1, 20)]},
+            (PROVEN, 20),
+        ),
+        # A cut to the beginning is judged from the first record on.
         # Nothing proves even the first record, nor that it was another one.
-        ({}, {}, (POSSIBLE, None)),
-        ({}, {"leader_epoch": 2, "lineage": [(2, 20)]}, (POSSIBLE, None)),
-        ({}, {"leader_epoch": 0, "high_watermark": None}, (POSSIBLE, None)),
-        ({}, {"leader_epoch": 0, "high_watermark": 0}, (POSSIBLE, None)),
+        (0, {}, CUT_TO_0, (POSSIBLE, None)),
+        (0, {}, CUT_TO_0 | {"leader_epoch": 2, "lineage": [(2, 20)]}, (POSSIBLE, None)),
+        (0, {}, CUT_TO_0 | {"leader_epoch": 0, "high_watermark": None}, (POSSIBLE, None)),
+        (0, {}, CUT_TO_0 | {"leader_epoch": 0, "high_watermark": 0}, (POSSIBLE, None)),
         # A former leader's high watermark proves nothing.
-        ({"leader": 9}, {"broker": 1, "leader_epoch": 1, "lineage": [(2, 20)]}, (POSSIBLE, None)),
+        (
+            0,
+            {"leader": 9},
+            CUT_TO_0 | {"broker": 1, "leader_epoch": 1, "lineage": [(2, 20)]},
+            (POSSIBLE, None),
+        ),
         # The logs part after the first record, which alone was committed.
-        ({}, {"lineage": [(0, 1), (2, 20)]}, (PROVEN, 1)),
-        ({}, {"log_end_offset": 1, "lineage": [(0, 1)]}, (PROVEN, 1)),
+        (0, {}, CUT_TO_0 | {"lineage": [(0, 1), (2, 20)]}, (PROVEN, 1)),
+        (0, {}, CUT_TO_0 | {"log_end_offset": 1, "lineage": [(0, 1)]}, (PROVEN, 1)),
         # The cache holds as many epochs as are read, from the first one on.
-        ({}, {"lineage": [(0, 5), *((epoch, 20) for epoch in range(2, 9))]}, (PROVEN, 5)),
+        (
+            0,
+            {},
+            CUT_TO_0 | {"lineage": [(0, 5), *((epoch, 20) for epoch in range(2, 9))]},
+            (PROVEN, 5),
+        ),
     ],
 )
-def test_a_cut_to_the_beginning_is_judged_from_the_first_record_on(
-    before: dict[str, Any], known: dict[str, Any], expected: tuple[CutVerdict, int | None]
+def test_the_epochs_of_its_own_log_decide(
+    cut: int,
+    before: dict[str, Any],
+    known: dict[str, Any],
+    expected: tuple[CutVerdict, int | None],
 ) -> None:
-    found = judge(0, before, **{**CUT_TO_0, **known})
+    found = judge(cut, before, **known)
     assert (found.verdict, found.below) == expected
-
-
-def test_the_logs_part_after_an_epoch_of_one_record() -> None:
-    """Leader 2 of epoch 3 has the record of epoch 1 at 12 from an earlier leader."""
-    third = Committed(3, 30, 2.0, 30, 2)
-    after = replace(AFTER, leader_epoch=3, lineage=[(0, 12), (1, 13), (3, 30)], committed=[third])
-    known = replace(KNOWN, lineage=[(0, 12), (1, 13), (2, 20)], leader_epoch=2)
-    found = judge_cut(BEFORE, after, known, 10)
-    assert (found.verdict, found.below) == (PROVEN, 13)
 
 
 def test_a_cut_is_held_against_the_epochs_that_the_log_had() -> None:
@@ -220,18 +199,59 @@ def test_a_cut_is_held_against_the_epochs_that_the_log_had() -> None:
     assert [entry and entry.epoch for entry in found] == [0, 1]
 
 
-def test_of_two_lineages_up_to_the_same_epoch_the_sampled_one_counts() -> None:
-    led = replace(SECOND, lineage=[(1, 30)], lineage_complete_from=1)
-    known = {"broker": 2, "leader_epoch": 2, "lineage": [(0, 12), (1, 20)]}
-    found = judge(11, {"leader": 9, "committed": [FIRST, led]}, **known)
-    assert (found.verdict, found.below) == (PROVEN, 20)
+FOLLOWED = replace(KNOWN, lineage=[(0, 12), (1, 20)])
+DELETED = [FIRST, replace(SECOND, log_start_offset=20)]
+LED_BEFORE = replace(SECOND, lineage=[(0, 12), (1, 30)], lineage_complete_from=0)
 
 
-def test_the_lineage_of_an_earlier_leadership_counts_where_the_present_one_lacks_it() -> None:
-    led = replace(SECOND, lineage=[(0, 12), (1, 30)], lineage_complete_from=0)
-    third = Committed(2, 40, 3.0, 40, 4)
-    after = replace(AFTER, leader_epoch=2, lineage=[(2, 40)], lineage_complete_from=2)
-    after.committed = [led, third]
-    known = replace(KNOWN, log_end_offset=12, lineage=[(0, 12)], leader_epoch=2)
-    found = judge_cut(BEFORE, after, known, 11)
-    assert (found.verdict, found.below) == (PROVEN, 12)
+@pytest.mark.parametrize(
+    ("after", "known", "cut", "expected"),
+    [
+        # A log that may be of a new topic proves nothing.
+        (
+            replace(AFTER, sparse=SparseState(resets=[LogReset(3, 4.0)])),
+            FOLLOWED,
+            8,
+            (POSSIBLE, None),
+        ),
+        (
+            replace(AFTER, sparse=SparseState(resets=[LogReset(3, 4.0)])),
+            replace(FOLLOWED, broker=4),
+            8,
+            (PROVEN, 20),
+        ),
+        # Deleted records were not cut.
+        (replace(AFTER, committed=DELETED), FOLLOWED, 12, (POSSIBLE, None)),
+        # The logs part after an epoch of one record. Leader 2 of epoch 3 has the record of epoch 1
+        # at 12 from an earlier leader.
+        (
+            replace(
+                AFTER,
+                leader_epoch=3,
+                lineage=[(0, 12), (1, 13), (3, 30)],
+                committed=[Committed(3, 30, 2.0, 30, 2)],
+            ),
+            replace(KNOWN, lineage=[(0, 12), (1, 13), (2, 20)], leader_epoch=2),
+            10,
+            (PROVEN, 13),
+        ),
+        # The lineage of an earlier leadership counts where the present one lacks it.
+        (
+            replace(
+                AFTER,
+                leader_epoch=2,
+                lineage=[(2, 40)],
+                lineage_complete_from=2,
+                committed=[LED_BEFORE, Committed(2, 40, 3.0, 40, 4)],
+            ),
+            replace(KNOWN, log_end_offset=12, lineage=[(0, 12)], leader_epoch=2),
+            11,
+            (PROVEN, 12),
+        ),
+    ],
+)
+def test_what_the_state_after_the_cut_proves(
+    after: PartitionState, known: ReplicaState, cut: int, expected: tuple[CutVerdict, int | None]
+) -> None:
+    found = judge_cut(BEFORE, after, known, cut)
+    assert (found.verdict, found.below) == expected

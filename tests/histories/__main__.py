@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 
 from tests.histories.campaign import Campaign, show
@@ -26,13 +25,7 @@ def main() -> int:
         show(given.show, mode=given.mode, mixes_moments=given.mixes_moments)
         return 0
     campaign = Campaign(mode=given.mode, mixes_moments=given.mixes_moments)
-    began = time.process_time()
-    for seed in range(given.seed, given.seed + given.count):
-        campaign.run(seed)
-        done = seed - given.seed + 1
-        if done % 500 == 0:
-            print(f"{done} histories, {campaign.summary()}", file=sys.stderr, flush=True)
-    campaign.report(time.process_time() - began)
+    campaign.play(given.seed, given.count)
     if given.write is not None:
         campaign.write(given.write)
     return int(bool(campaign.failures))

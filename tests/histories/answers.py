@@ -61,7 +61,8 @@ class Silence(Exception):  # noqa: N818 - no error of the simulation
 def answer(world: World, broker: Broker, api_key: int, version: int, body: bytes) -> bytes:
     """Raises Silence."""
     request, _, make = APIS[api_key]
-    return make(world, broker, _decoded(request, body, version), version)
+    made = make(world, broker, _decoded(request, body, version), version)
+    return made if isinstance(made, bytes) else bytes(made.encode(version=version))
 
 
 @lru_cache(maxsize=4096)
@@ -220,7 +221,7 @@ def _partition_metadata(partition: Partition, view: PartitionRecord) -> Partitio
     return PartitionMetadata(view.leader, view.leader_epoch, view.replicas, view.in_sync, error)
 
 
-def _topic_partitions(world: World, broker: Broker, request: Any, version: int) -> bytes:
+def _topic_partitions(world: World, broker: Broker, request: Any, version: int) -> Any:
     named = {topic.name for topic in request.topics}
     topic_class = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
     partition_class = topic_class.DescribeTopicPartitionsResponsePartition
@@ -249,8 +250,7 @@ def _topic_partitions(world: World, broker: Broker, request: Any, version: int) 
                     partitions=[shown],
                 )
             )
-    found = DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=topics, next_cursor=None)
-    return bytes(found.encode(version=version))
+    return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=topics, next_cursor=None)
 
 
 # What the controller answers, through any broker.
@@ -261,7 +261,7 @@ def _ask_controller(world: World, broker: Broker) -> None:
         raise Silence
 
 
-def _reassignments(world: World, broker: Broker, request: Any, version: int) -> bytes:
+def _reassignments(world: World, broker: Broker, request: Any, version: int) -> Any:
     _ask_controller(world, broker)
     topic_class = ListPartitionReassignmentsResponse.OngoingTopicReassignment
     partition_class = topic_class.OngoingPartitionReassignment
@@ -280,13 +280,12 @@ def _reassignments(world: World, broker: Broker, request: Any, version: int) -> 
         for p in world.partitions
         if (state := p.state).exists and (state.adding or state.removing)
     ]
-    found = ListPartitionReassignmentsResponse(
+    return ListPartitionReassignmentsResponse(
         throttle_time_ms=0, error_code=0, error_message=None, topics=topics
     )
-    return bytes(found.encode(version=version))
 
 
-def _quorum(world: World, broker: Broker, request: Any, version: int) -> bytes:
+def _quorum(world: World, broker: Broker, request: Any, version: int) -> Any:
     """One controller, and each broker as an observer that has followed up to its image."""
     _ask_controller(world, broker)
     topic_class = DescribeQuorumResponse.TopicData
@@ -310,22 +309,21 @@ def _quorum(world: World, broker: Broker, request: Any, version: int) -> bytes:
         current_voters=[node(QUORUM_LEADER, world.controller.newest, world.now)],
         observers=[node(b.number, b.image, b.image_at) for b in world.brokers.values()],
     )
-    found = DescribeQuorumResponse(
+    return DescribeQuorumResponse(
         error_code=0,
         topics=[topic_class(topic_name="__cluster_metadata", partitions=[partition])],
         nodes=[],
     )
-    return bytes(found.encode(version=version))
 
 
-def _cluster(world: World, broker: Broker, request: Any, version: int) -> bytes:
+def _cluster(world: World, broker: Broker, request: Any, version: int) -> Any:
     nodes = [
         DescribeClusterResponse.DescribeClusterBroker(
             broker_id=b, is_fenced=b in world.controller.fenced, **address(b)._asdict()
         )
         for b in world.brokers
     ]
-    found = DescribeClusterResponse(
+    return DescribeClusterResponse(
         throttle_time_ms=0,
         error_code=0,
         endpoint_type=1,
@@ -333,10 +331,9 @@ def _cluster(world: World, broker: Broker, request: Any, version: int) -> bytes:
         controller_id=broker.number,
         brokers=nodes,
     )
-    return bytes(found.encode(version=version))
 
 
-def _configurations(world: World, broker: Broker, request: Any, version: int) -> bytes:
+def _configurations(world: World, broker: Broker, request: Any, version: int) -> Any:
     result_class = DescribeConfigsResponse.DescribeConfigsResult
     topics = {p.topic: p.controlled for p in world.partitions if p.state.exists}
     results = []
@@ -371,12 +368,11 @@ def _configurations(world: World, broker: Broker, request: Any, version: int) ->
                 configs=configs,
             )
         )
-    found = DescribeConfigsResponse(throttle_time_ms=0, results=results)
-    return bytes(found.encode(version=version))
+    return DescribeConfigsResponse(throttle_time_ms=0, results=results)
 
 
-# API key -> kafka-python's request and response, and who answers.
-APIS: Final[dict[int, tuple[Any, Any, Callable[[World, Broker, Any, int], bytes]]]] = {
+# API key -> kafka-python's request and response, and what answers: by a message, or its bytes.
+APIS: Final[dict[int, tuple[Any, Any, Callable[[World, Broker, Any, int], Any]]]] = {
     request.API_KEY: (request, response, make)
     for request, response, make in (
         (FetchRequest, FetchResponse, _fetch),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -45,6 +47,16 @@ class Campaign:
         for finding in findings:
             self.failures.setdefault(finding.kind, []).append((seed, finding))
         return findings
+
+    def play(self, first: int, count: int) -> None:
+        """The histories of seeds from the first one on, and a report."""
+        began = time.process_time()
+        for seed in range(first, first + count):
+            self.run(seed)
+            done = seed - first + 1
+            if done % 500 == 0:
+                print(f"{done} histories, {self.summary()}", file=sys.stderr, flush=True)
+        self.report(time.process_time() - began)
 
     def summary(self) -> str:
         kinds = {kind: len(found) for kind, found in sorted(self.failures.items())}

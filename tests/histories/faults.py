@@ -42,16 +42,21 @@ def _any(world: World, partition: Partition, rng: Random) -> Broker:
     return world.brokers[rng.choice(state.replicas)]
 
 
-def _crash(world: World, partition: Partition, rng: Random) -> Undo:
-    broker = _any(world, partition, rng)
+def _until_start(ends: Callable[[World, Broker, Random], None]) -> Action:
+    """A broker's process ends, and starts after a while."""
+
+    def action(world: World, partition: Partition, rng: Random) -> Undo:
+        broker = _any(world, partition, rng)
+        ends(world, broker, rng)
+        return lambda: world.start(broker)
+
+    return action
+
+
+def _replace_disk(world: World, broker: Broker, rng: Random) -> None:
     world.crash(broker, rng)
-    return lambda: world.start(broker)
-
-
-def _power_failure(world: World, partition: Partition, rng: Random) -> Undo:
-    broker = _any(world, partition, rng)
-    world.crash(broker, rng, lossy=True)
-    return lambda: world.start(broker)
+    for replica in broker.replicas:
+        replica.replace_disk()
 
 
 def _power_failure_everywhere(world: World, partition: Partition, rng: Random) -> Undo:
@@ -65,20 +70,6 @@ def _power_failure_everywhere(world: World, partition: Partition, rng: Random) -
 def _start(world: World, brokers: list[Broker]) -> None:
     for broker in brokers:
         world.start(broker)
-
-
-def _stop(world: World, partition: Partition, rng: Random) -> Undo:
-    broker = _any(world, partition, rng)
-    world.stop(broker)
-    return lambda: world.start(broker)
-
-
-def _new_disk(world: World, partition: Partition, rng: Random) -> Undo:
-    broker = _any(world, partition, rng)
-    world.crash(broker, rng)
-    for replica in broker.replicas:
-        replica.replace_disk()
-    return lambda: world.start(broker)
 
 
 def _attribute(name: str) -> Action:
@@ -209,8 +200,8 @@ def _delete_and_crash(world: World, partition: Partition, rng: Random) -> Undo:
 
 
 ACTIONS: Final[dict[str, Action]] = {
-    "crash": _crash,
-    "stop": _stop,
+    "crash": _until_start(World.crash),
+    "stop": _until_start(lambda world, broker, _: world.stop(broker)),
     "pause": _attribute("paused"),
     "cut_off": _attribute("cut_off"),
     "unheard": _attribute("unheard"),
@@ -225,9 +216,9 @@ ACTIONS: Final[dict[str, Action]] = {
     "burst": _burst,
     "recreate": _recreate,
     "delete_topic": _delete_topic,
-    "power_failure": _power_failure,
+    "power_failure": _until_start(partial(World.crash, lossy=True)),
     "power_failure_everywhere": _power_failure_everywhere,
-    "new_disk": _new_disk,
+    "new_disk": _until_start(_replace_disk),
     "unclean": _unclean,
     "elect_uncleanly": _elect_uncleanly,
     "leave": _leave,

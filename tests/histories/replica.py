@@ -41,6 +41,12 @@ class Replica:
     def serves(self) -> bool:
         return self.broker.runs and self.leads and self.log is not None
 
+    @property
+    def held(self) -> ReplicaLog:
+        """Its log, which it has."""
+        assert self.log is not None
+        return self.log
+
     # The image, and the role that follows from it.
 
     def apply(self, record: PartitionRecord) -> None:
@@ -98,15 +104,13 @@ class Replica:
     # The leader.
 
     def append(self, count: int) -> None:
-        log = self.log
-        assert log is not None
+        log = self.held
         log.ids += self.truth.write(self.leader_epoch, log.end, count)
         self.try_high_watermark()
 
     def try_high_watermark(self) -> None:
         """Partition.maybeIncrementLeaderHW, over the maximal in-sync set."""
-        log = self.log
-        assert log is not None
+        log = self.held
         members = self.in_sync
         if self.mode.strict and len(members) < self.controlled.effective_min(self.view.replicas):
             return
@@ -133,8 +137,7 @@ class Replica:
 
     def note_fetch(self, follower: int, offset: int) -> None:
         """Partition.updateFollowerFetchState."""
-        log = self.log
-        assert log is not None
+        log = self.held
         self.remote_ends[follower] = offset
         if offset >= log.end:
             self.caught_up_at[follower] = self.truth.now
@@ -153,8 +156,7 @@ class Replica:
         if self.pending is not None:
             self._submit()
             return
-        log, now = self.log, self.truth.now
-        assert log is not None
+        log, now = self.held, self.truth.now
         slow = [
             b
             for b in self.in_sync
@@ -202,8 +204,7 @@ class Replica:
 
     def epoch_end(self, epoch: int, version: int) -> EpochOffset | None:
         """OffsetForLeaderEpoch at a leader; version 0 knows nothing below its oldest epoch."""
-        log = self.log
-        assert log is not None
+        log = self.held
         cache = log.cache
         if self.mode.late_epochs:
             cache = [entry for entry in cache if entry[1] < log.end]

@@ -95,7 +95,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         (
             "has all",
             r"Its log has everything that was seen to be committed, up to (\d+)",
-            s.leader_has_what_was_seen,
+            s.leader_lacks_nothing,
         ),
         ("unknown", r"What was committed before is unknown", _anything),
         ("not proven", r"It is not proven yet that its log", _anything),

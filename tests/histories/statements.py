@@ -38,10 +38,6 @@ def none_eligible(case: Case, match: Match) -> bool:
     return _election_kind(case) in {"last known leader", "unclean"}
 
 
-def was_eligible(case: Case, match: Match) -> bool:
-    return _election_kind(case) == "eligible"
-
-
 def elected_holds_all(case: Case, match: Match) -> bool:
     """The election cost nothing: what it lacks, its predecessor lacked."""
     epoch = case.evidence["leader_epoch_after"]
@@ -145,12 +141,6 @@ def cut_committed_and_kept(case: Case, match: Match) -> bool:
 def high_watermark_was(case: Case, match: Match) -> bool:
     late = [offset + 1 for offsets in case.truth.late for offset in offsets]
     return int(match[1]) <= max([*case.truth.high_watermarks, *late])
-
-
-def leader_has_what_was_seen(case: Case, match: Match) -> bool:
-    """Every record that was committed below an offset."""
-    records = case.committed_in(0, int(match[1]), case.evidence.get("leader_epoch"))
-    return case.holds(case.evidence["leader"], [r for r in records if r not in case.claimed])
 
 
 def leader_lacks_nothing(case: Case, match: Match) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 
 import pytest
 
@@ -14,19 +12,10 @@ from tests.histories.campaign import Campaign
 HISTORIES = int(os.environ.get("HISTORIES", "250"))
 
 
-def play(campaign: Campaign, first: int, count: int) -> None:
-    began = time.process_time()
-    for seed in range(first, first + count):
-        campaign.run(seed)
-        if (seed - first + 1) % 500 == 0:
-            print(f"{seed - first + 1} histories: {campaign.summary()}", file=sys.stderr)
-    campaign.report(time.process_time() - began)
-
-
 @pytest.mark.slow
 def test_every_claim_is_true() -> None:
     campaign = Campaign()
-    play(campaign, 0, HISTORIES)
+    campaign.play(0, HISTORIES)
     assert campaign.failures == {}
 
 
@@ -34,6 +23,6 @@ def test_every_claim_is_true() -> None:
 def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None:
     """Version 2c8b888 of the collector merged them unchecked; its recordings exist."""
     campaign = Campaign(mode="4.1", mixes_moments=True)
-    play(campaign, 1_000_000, HISTORIES // 5)
+    campaign.play(1_000_000, HISTORIES // 5)
     kinds = [kind for kind in campaign.failures if kind.startswith("critical")]
     assert kinds == []

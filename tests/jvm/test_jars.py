@@ -51,6 +51,8 @@ def test_a_set_is_fetched_once(
     first = broker_jars(java=JAVA)
     assert [jar.name for jar in first] == ["a-1.jar", "kafka_2.13-4.1.2.jar"]
     assert all(jar.exists() for jar in first)
+    marker = json.loads((first[0].parent / "complete.json").read_text(encoding="utf-8"))
+    assert marker["jars"] == ["a-1.jar", "kafka_2.13-4.1.2.jar"]
     assert broker_jars(java=JAVA) == first
     assert ivy_runs.calls == 1
 
@@ -144,19 +146,18 @@ def run_ivy(folder: Path, output: str, code: int, console: Console) -> None:
     ivy.resolve("broker", "<ivy-module/>", folder, folder / "ivy.jar", java, console)
 
 
-def test_progress_is_plain_lines_without_a_terminal(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("terminal", "shown"),
+    [
+        (False, r"^fetching the broker jars …\nbroker jars: 0 ready, 1 of them downloaded\n$"),
+        (True, r"broker jars .*━.*1/2"),
+    ],
+    ids=["plain lines", "a bar on a terminal"],
+)
+def test_progress(tmp_path: Path, terminal: bool, shown: str) -> None:
     output = io.StringIO()
-    run_ivy(tmp_path, IVY_OUTPUT, 0, Console(file=output))
-    assert (
-        output.getvalue()
-        == "fetching the broker jars …\nbroker jars: 0 ready, 1 of them downloaded\n"
-    )
-
-
-def test_progress_is_a_bar_on_a_terminal(tmp_path: Path) -> None:
-    output = io.StringIO()
-    run_ivy(tmp_path, IVY_OUTPUT, 0, Console(file=output, force_terminal=True, width=80))
-    assert re.search(r"broker jars .*━.*1/2", output.getvalue())
+    run_ivy(tmp_path, IVY_OUTPUT, 0, Console(file=output, force_terminal=terminal, width=80))
+    assert re.search(shown, output.getvalue())
 
 
 def test_a_failed_resolution_is_one_line_with_ivys_reason(tmp_path: Path) -> None:
@@ -164,12 +165,3 @@ def test_a_failed_resolution_is_one_line_with_ivys_reason(tmp_path: Path) -> Non
         run_ivy(tmp_path, UNRESOLVED, 1, Console(file=io.StringIO()))
     assert "org.apache.kafka#kafka_2.13;9.9.9: not found. Cure:" in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_the_marker_lists_the_jars(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jars, "resolve", FakeIvy(["b-2.jar", "a-1.jar"]))
-    place = broker_jars(java=JAVA)[0].parent
-    assert json.loads((place / "complete.json").read_text(encoding="utf-8"))["jars"] == [
-        "a-1.jar",
-        "b-2.jar",
-    ]

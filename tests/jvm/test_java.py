@@ -79,14 +79,15 @@ def test_the_error_names_every_java_found_and_the_cure(tmp_path: Path) -> None:
     assert caught.value.exit_code == 1
 
 
-def test_a_java_home_without_java_is_an_operating_error(tmp_path: Path) -> None:
-    with pytest.raises(TidemarkError, match="is no working Java"):
-        find_java({"JAVA_HOME": str(tmp_path / "nowhere")}, tmp_path)
-
-
-def test_the_error_says_when_no_java_is_found(tmp_path: Path) -> None:
-    with pytest.raises(TidemarkError, match="none was found"):
-        find_java({}, tmp_path)
+@pytest.mark.parametrize(
+    ("home", "message"), [("nowhere", "is no working Java"), (None, "none was found")]
+)
+def test_a_missing_java_is_an_operating_error(
+    tmp_path: Path, home: str | None, message: str
+) -> None:
+    variables = {} if home is None else {"JAVA_HOME": str(tmp_path / home)}
+    with pytest.raises(TidemarkError, match=message):
+        find_java(variables, tmp_path)
 
 
 def test_the_wheels_launcher_drops_only_the_module_that_it_lacks(

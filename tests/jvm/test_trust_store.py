@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.certificates import Authority
 from tests.conftest import need
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm.jars import pyspark_jars
@@ -36,36 +37,13 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TIDEMARK_CACHE", str(tmp_path / "cache"))
 
 
-def openssl(folder: Path, *arguments: str) -> None:
-    subprocess.run(
-        [need("openssl"), *arguments], cwd=folder, check=True, capture_output=True, timeout=60
-    )
-
-
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with ca.pem, and server.pem with its key: 127.0.0.1, signed by that authority."""
-    folder = tmp_path_factory.mktemp("authority")
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    openssl(
-        folder,
-        *("req", "-x509", *key, "-days", "2", "-subj", "/CN=Proxy of a company"),
-        *("-keyout", "ca.key", "-out", "ca.pem"),
-    )
-    openssl(
-        folder, *("req", *key, "-subj", "/CN=registry", "-keyout", "server.key", "-out", "s.csr")
-    )
-    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n", encoding="utf-8")
-    openssl(
-        folder,
-        *("x509", "-req", "-in", "s.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2"),
-        *("-set_serial", "1", "-extfile", "names", "-out", "server.crt"),
-    )
-    return folder
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @contextmanager
-def registry(authority: Path) -> Iterator[tuple[str, list[str]]]:
+def registry(authority: Authority) -> Iterator[tuple[str, list[str]]]:
     """An empty registry over TLS: its address, and the paths that were asked."""
     asked: list[str] = []
 
@@ -81,7 +59,7 @@ def registry(authority: Path) -> Iterator[tuple[str, list[str]]]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Empty)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(authority / "server.crt", authority / "server.key")
+    context.load_cert_chain(*authority.issue("registry", "127.0.0.1"))
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
@@ -95,13 +73,14 @@ def registry(authority: Path) -> Iterator[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("trusted", [True, False])
 def test_java_reaches_a_registry_behind_an_authority_that_python_trusts(
-    authority: Path, tmp_path: Path, trusted: bool
+    authority: Authority, tmp_path: Path, trusted: bool
 ) -> None:
     try:
         java, ivy = find_java(), max(pyspark_jars().glob("ivy-*.jar"))
     except TidemarkError as error:
         pytest.fail(str(error))
-    options = trust_store_options({"SSL_CERT_FILE": str(authority / "ca.pem")} if trusted else {})
+    bundle = {"SSL_CERT_FILE": str(authority.certificate)} if trusted else {}
+    options = trust_store_options(bundle)
     with registry(authority) as (root, asked):
         settings = tmp_path / "settings.xml"
         settings.write_text(SETTINGS.format(root=root), encoding="utf-8")

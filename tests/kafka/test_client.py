@@ -1,4 +1,4 @@
-"""Connections to Kafka: unreachable servers, options, outcomes of errors."""
+"""Connections to Kafka: unreachable servers, and options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tidemark.kafka.client import (
     check_reachable,
     checked_options,
     choose_connection,
-    outcome_of,
 )
 from tidemark.settings import Connection, Settings
 
@@ -42,12 +41,6 @@ def test_client_options_are_checked() -> None:
         checked_options(Connection(bootstrap_servers=["kafka"]))
     client = {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}
     assert checked_options(Connection(client=client))["sasl_mechanism"] == "GSSAPI"
-
-
-def test_outcomes_of_errors() -> None:
-    assert outcome_of(ConnectionError("111 ECONNREFUSED")) == "refused"
-    assert outcome_of(TimeoutError("timed out")) == "timed_out"
-    assert outcome_of(OSError("No route to host")) == "unreachable"
 
 
 def test_bootstrap_servers_of_the_command_line_replace_the_configured_ones() -> None:

@@ -9,15 +9,15 @@ import pytest
 from kafka import KafkaProducer
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 from kafka.record import default_records, memory_records, util
-from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
+from kafka.record.memory_records import MemoryRecords
 from structlog.testing import capture_logs
 
+from tests.kafka.test_bounded_batches import batch
 from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
 from tidemark.kafka import client_internals
 from tidemark.kafka.client import Producer, close_producer, outcome_of
 from tidemark.kafka.client_internals import GZIP_LEVEL, bound_batches, set_gzip_level
 
-GZIP = 1
 GZIP_MAGIC = b"\x1f\x8b\x08"
 
 
@@ -28,18 +28,11 @@ def _library_default() -> Iterator[None]:
     default_records.gzip_encode = before
 
 
-def batch(value: bytes) -> bytes:
-    builder = MemoryRecordsBuilder(magic=2, compression_type=GZIP, batch_size=1_000_000)
-    builder.append(timestamp=1, key=None, value=value)
-    builder.close()
-    return bytes(builder.buffer())
-
-
 @pytest.mark.parametrize("level", [1, GZIP_LEVEL, 9])
 def test_batches_are_compressed_at_the_level_and_can_be_read(level: int) -> None:
     value = b"".join(b'{"offset":%d},' % (n * n * n) for n in range(5_000))
     set_gzip_level(level)
-    data = batch(value)
+    data = batch([value], 0)
     found: Any = next(MemoryRecords(data))
     assert [record.value for record in found] == [value]
     # The header of gzip names the fastest level and the best one (RFC 1952, XFL).
@@ -60,7 +53,7 @@ def test_another_version_of_the_library_costs_the_bound_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     value = bytes(2_000_000)
-    data = batch(value)
+    data = batch([value], 0)
     monkeypatch.setattr(client_internals, "MAX_BATCH_BYTES", 1_000)
     with monkeypatch.context() as other:
         parts_of_another_version(other)
@@ -72,14 +65,21 @@ def test_another_version_of_the_library_costs_the_bound_and_no_more(
     assert [record.value for record in found] == [value]
 
 
-def test_another_text_of_an_error_costs_the_cause() -> None:
-    errors = {
-        "111 ECONNREFUSED": REFUSED,
-        "Connection timed out": TIMED_OUT,
-        "Handshake failed: [SSL]": "tls_handshake_failed",
-        "Verbindung abgelehnt": UNREACHABLE,
-    }
-    assert {text: outcome_of(KafkaConnectionError(text)) for text in errors} == errors
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (ConnectionError("111 ECONNREFUSED"), REFUSED),
+        (TimeoutError("timed out"), TIMED_OUT),
+        (OSError("No route to host"), UNREACHABLE),
+        (KafkaConnectionError("111 ECONNREFUSED"), REFUSED),
+        (KafkaConnectionError("Connection timed out"), TIMED_OUT),
+        (KafkaConnectionError("Handshake failed: [SSL]"), "tls_handshake_failed"),
+        # Another text costs the cause.
+        (KafkaConnectionError("Verbindung abgelehnt"), UNREACHABLE),
+    ],
+)
+def test_outcomes_of_errors(error: Exception, outcome: str) -> None:
+    assert outcome_of(error) == outcome
 
 
 def test_a_producer_that_cannot_deliver_ends_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -135,20 +136,25 @@ def test_positions_and_ends_are_unknown_while_no_broker_reports_them(
     assert caught_up == [False, False, True]
 
 
-def test_fetch_and_read_to_end_fail_on_a_timeout_too(
-    consumer: Consumer, reader: TopicReader
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        (TIMEOUT, TopicReader.fetch),
+        (TIMEOUT, lambda reader: next(reader.read_to_end())),
+        # A missing right ends `poll` too.
+        (DENIED, lambda reader: reader.poll(0)),
+    ],
+    ids=["fetch", "read to end", "poll"],
+)
+def test_what_cannot_be_read_is_one_line(
+    consumer: Consumer,
+    reader: TopicReader,
+    answer: Exception,
+    read: Callable[[TopicReader], object],
 ) -> None:
-    consumer.polls = [TIMEOUT, TIMEOUT]
+    consumer.polls = [answer]
     with pytest.raises(ClusterError, match=UNREADABLE):
-        reader.fetch()
-    with pytest.raises(ClusterError, match=UNREADABLE):
-        next(reader.read_to_end())
-
-
-def test_a_missing_right_ends_the_reader_with_one_line(consumer: Consumer) -> None:
-    consumer.polls = [DENIED]
-    with pytest.raises(ClusterError, match=UNREADABLE):
-        TopicReader(Connection(), "topic").poll(0)
+        read(reader)
 
 
 def test_a_topic_that_does_not_exist_is_an_error_and_closes_the_client(

@@ -29,6 +29,7 @@ DETECTION = Detection(
 passes = st.sampled_from(
     [
         "add=10",
+        "5 add=7",
         "add=10 down=3:timed_out",
         "add=10 down=2:refused,3:refused",
         "down=none",
@@ -97,7 +98,8 @@ def histories(draw: st.DrawFn) -> list[RawRecord]:
     """The records of a few passes over one partition."""
     scenario = Scenario(thresholds=DETECTION.thresholds)
     # Checkpoint files and findings count only for a partition that was observed.
-    scenario.play("partition orders-0 replicas=1,2,3 min_isr=2", "pass")
+    minimum = draw(st.integers(1, 2))
+    scenario.play(f"partition orders-0 replicas=1,2,3 min_isr={minimum}", "pass")
     epoch = 0
     commands = passes.map("pass {}".format) | other_events
     for command in draw(st.lists(commands, min_size=3, max_size=25)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.scenarios.scenario import CLUSTER, Scenario
 from tests.scenarios.values import ORIGIN
 from tidemark.core.codec import encode_batch
@@ -10,10 +12,12 @@ from tidemark.core.records import Alert, CheckpointView, View, decode_record, vi
 from tidemark.reduce.rows import RawRecord
 
 
-def watched() -> Scenario:
-    scenario = Scenario()
-    scenario.play("partition orders-0 replicas=1,2,3 min_isr=2", "pass 5 add=100")
-    return scenario
+@pytest.fixture
+def scenario() -> Scenario:
+    """A collector watches a partition."""
+    made = Scenario()
+    made.play("partition orders-0 replicas=1,2,3 min_isr=2", "pass 5 add=100")
+    return made
 
 
 def send(scenario: Scenario, events: list[Event], collector: str, epoch: int) -> list[Alert | View]:
@@ -60,8 +64,7 @@ def on_disk(scenario: Scenario, broker: int) -> CheckpointView | None:
     return next(replica.checkpoint for replica in view.replicas if replica.broker == broker)
 
 
-def test_a_sidecar_of_each_broker_is_no_second_collector() -> None:
-    scenario = watched()
+def test_a_sidecar_of_each_broker_is_no_second_collector(scenario: Scenario) -> None:
     for second in range(60):
         for broker in (1, 2, 3):
             # Newer and older processes than the collector, one of them with its name.
@@ -78,19 +81,17 @@ def test_a_sidecar_of_each_broker_is_no_second_collector() -> None:
     assert cluster.nodes.keys() == {1, 2, 3}
 
 
-def test_a_sidecar_alone_raises_nothing_and_moves_no_clock() -> None:
-    scenario = Scenario()
-    scenario.partition.begin(["orders-0", "replicas=1,2,3"])
-    assert send(scenario, files(1, ORIGIN), "host-1", 1) == []
-    assert scenario.fold.keys("") == [], "files alone make no partition"
-    watching = watched()
-    before = watching.fold.state.clusters[CLUSTER].collectors["c1"].ended_at
-    assert send(watching, files(1, before + 3600.0), "host-1", 1) == []
-    assert watching.fold.state.clusters[CLUSTER].collectors["c1"].ended_at == before
+def test_a_sidecar_alone_raises_nothing_and_moves_no_clock(scenario: Scenario) -> None:
+    alone = Scenario()
+    alone.partition.begin(["orders-0", "replicas=1,2,3"])
+    assert send(alone, files(1, ORIGIN), "host-1", 1) == []
+    assert alone.fold.keys("") == [], "files alone make no partition"
+    before = scenario.fold.state.clusters[CLUSTER].collectors["c1"].ended_at
+    assert send(scenario, files(1, before + 3600.0), "host-1", 1) == []
+    assert scenario.fold.state.clusters[CLUSTER].collectors["c1"].ended_at == before
 
 
-def test_the_view_holds_the_files_and_the_distance_to_the_live_offsets() -> None:
-    scenario = watched()
+def test_the_view_holds_the_files_and_the_distance_to_the_live_offsets(scenario: Scenario) -> None:
     send(scenario, files(2, scenario.clock, first_dirty_offset=30), "host-2", 7)
     assert on_disk(scenario, 1) is None, "no reader reports it"
     assert on_disk(scenario, 2) == CheckpointView(
@@ -115,8 +116,7 @@ def test_the_view_holds_the_files_and_the_distance_to_the_live_offsets() -> None
     assert distances == (50, 50), "a start from 0 is one from the log start"
 
 
-def test_an_old_reading_or_a_silent_broker_has_no_distance() -> None:
-    scenario = watched()
+def test_an_old_reading_or_a_silent_broker_has_no_distance(scenario: Scenario) -> None:
     send(scenario, files(2, scenario.clock), "host-2", 7)
     send(scenario, files(3, scenario.clock), "host-3", 7)
     scenario.play("pass down=3:refused")
@@ -133,8 +133,7 @@ def test_an_old_reading_or_a_silent_broker_has_no_distance() -> None:
     assert (old.high_watermark, old.behind_records) == (480, None)
 
 
-def test_a_quiet_partition_publishes_a_new_reading() -> None:
-    scenario = watched()
+def test_a_quiet_partition_publishes_a_new_reading(scenario: Scenario) -> None:
     scenario.play("pass 10", "pass 20 unseen")
     published = scenario.views[scenario.key].at
     scenario.play("pass 11 unseen")
@@ -150,8 +149,7 @@ def test_a_quiet_partition_publishes_a_new_reading() -> None:
     assert scenario.views[scenario.key].at == view.at
 
 
-def test_a_brokers_view_names_the_age_of_its_files_and_its_last_stop() -> None:
-    scenario = watched()
+def test_a_brokers_view_names_the_age_of_its_files_and_its_last_stop(scenario: Scenario) -> None:
     send(scenario, files(2, scenario.clock), "host-2", 7)
     at = scenario.clock
     scenario.play("pass 11")

@@ -21,6 +21,7 @@ from tidemark.reduce.schedule import refresh_at
 from tidemark.reduce.views import REPORT_SECONDS, cluster_views, partition_view
 
 NOW = 1_000.0
+RULES = Rules(3, 2, 86_400_000.0, "", {})
 
 
 @pytest.mark.parametrize(
@@ -35,8 +36,7 @@ def test_lags(history: OffsetHistory, lag_ms: float | None) -> None:
     """An unknown lag is absent. The leader has none."""
     state = PartitionState(leader=1, leader_end_before=10, observed_at=NOW, offset_history=history)
     state.replicas = [ReplicaState(1, 10), ReplicaState(2, 5), ReplicaState(3)]
-    rules = Rules(3, 2, 86_400_000.0, "", {})
-    view = partition_view(state, ClusterState(), Scope("c", "orders", 0), rules, LAG_MS, NOW)
+    view = partition_view(state, ClusterState(), Scope("c", "orders", 0), RULES, LAG_MS, NOW)
     lags = [(replica.broker, replica.lag_records, replica.lag_ms) for replica in view.replicas]
     assert lags == [(1, 0, 0.0), (2, 5, lag_ms), (3, None, None)]
 
@@ -75,9 +75,8 @@ def test_a_broker_is_shown_with_what_it_reported_lately() -> None:
             configuration_at=NOW - REPORT_SECONDS,
         )
     }
-    rules = Rules(3, 2, 86_400_000.0, "", {})
     whole, one, other = cluster_views(
-        cluster, "c", rules, collector="k", pass_number=1, period_ms=1000.0, now=NOW
+        cluster, "c", RULES, collector="k", pass_number=1, period_ms=1000.0, now=NOW
     )
     assert whole.reassigning == 4
     assert (one.rack, one.log_directories, one.configuration) == ("a", None, configuration)
@@ -100,8 +99,7 @@ def test_a_partition_knows_its_racks_and_its_reassignment() -> None:
         ],
         sparse=SparseState(adding=[Adding(3, 60, NOW, [(NOW - 20, 80), (NOW - 10, 60)])]),
     )
-    rules = Rules(3, 2, 86_400_000.0, "", {})
-    view = partition_view(state, cluster, Scope("c", "orders", 0), rules, LAG_MS, NOW)
+    view = partition_view(state, cluster, Scope("c", "orders", 0), RULES, LAG_MS, NOW)
     assert view.in_sync_on_one_rack is True
     assert view.adding_progress == [
         AddingView(
@@ -113,9 +111,6 @@ def test_a_partition_knows_its_racks_and_its_reassignment() -> None:
         ),
         AddingView(broker=4),
     ]
-
-
-RULES = Rules(3, 2, 86_400_000.0, "", {})
 
 
 def test_a_lagging_member_is_shown_with_the_time_until_it_leaves() -> None:

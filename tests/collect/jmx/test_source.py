@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import itertools
 import socket
-import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import structlog
 
+from tests.collect.socket_answers import Answer, serving, text
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.source_readers import start_sources
 from tidemark.collect.sources.jmx.endpoint import scrape
@@ -24,43 +22,8 @@ from tidemark.core.events import BrokerState, JmxFigures
 from tidemark.settings import Cluster, Collect, JmxEndpoint, Settings
 from tidemark_lab.brokers.wait import wait_until
 
-Answer = Callable[[socket.socket], None]
 FIGURES = b"kafka_server_replicamanager_isrshrinks_total 3.0\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
-
-
-@contextlib.contextmanager
-def serving(*answers: Answer, read: bool = True) -> Iterator[JmxEndpoint]:
-    """An endpoint that answers each connection with the next answer, and then with the last one."""
-    server = socket.create_server(("127.0.0.1", 0))
-    requests: list[bytes] = []
-
-    def handle(client: socket.socket, answer: Answer) -> None:
-        with client, contextlib.suppress(OSError):
-            if read:
-                requests.append(client.recv(65536))
-            answer(client)
-
-    def serve() -> None:
-        for answer in itertools.chain(answers, itertools.repeat(answers[-1])):
-            try:
-                client, _ = server.accept()
-            except OSError:
-                return
-            threading.Thread(target=handle, args=(client, answer), daemon=True).start()
-
-    threading.Thread(target=serve, daemon=True).start()
-    yield JmxEndpoint(broker=1, url=f"http://127.0.0.1:{server.getsockname()[1]}/metrics")
-    server.shutdown(socket.SHUT_RDWR)
-    server.close()
-
-
-def text(*parts: bytes) -> Answer:
-    def answer(client: socket.socket) -> None:
-        for part in parts:
-            client.sendall(part)
-
-    return answer
 
 
 def sized(body: bytes, head: bytes = OK) -> Answer:

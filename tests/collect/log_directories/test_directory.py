@@ -29,6 +29,11 @@ def directory(tmp_path: Path) -> Path:
     return write_directory(tmp_path / "data")
 
 
+@pytest.fixture
+def reader(directory: Path) -> LogDirectoryReader:
+    return LogDirectoryReader(directory)
+
+
 def test_everything_that_the_files_hold(directory: Path) -> None:
     (directory / "__cluster_metadata-0").mkdir()
     (directory / "t-1.77-delete").mkdir()
@@ -47,10 +52,11 @@ def test_everything_that_the_files_hold(directory: Path) -> None:
     assert found.errors == []
 
 
-def test_a_damaged_file_is_named_and_the_rest_is_read(directory: Path) -> None:
+def test_a_damaged_file_is_named_and_the_rest_is_read(
+    directory: Path, reader: LogDirectoryReader
+) -> None:
     (directory / RECOVERY_POINTS).write_text("0\n9\nt 0 1\n")
     (directory / "t-0" / "leader-epoch-checkpoint").write_bytes(os.urandom(100))
-    reader = LogDirectoryReader(directory)
     for _ in range(2):
         found = reader.read()
         assert found.partitions == {("t", 0): PartitionFiles(TOPIC_ID, 42)}
@@ -89,8 +95,7 @@ def test_hostile_files_do_not_stop_the_reader(
     assert found.partitions.keys() == {("t", 0)}
 
 
-def test_a_folder_that_is_gone_is_one_error(directory: Path) -> None:
-    reader = LogDirectoryReader(directory)
+def test_a_folder_that_is_gone_is_one_error(directory: Path, reader: LogDirectoryReader) -> None:
     directory.rename(directory.with_name("unmounted"))
     found = reader.read()
     assert [str(error) for error in found.errors] == [
@@ -100,9 +105,8 @@ def test_a_folder_that_is_gone_is_one_error(directory: Path) -> None:
 
 
 def test_the_files_of_a_partition_are_read_again_when_they_change(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
+    directory: Path, reader: LogDirectoryReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader = LogDirectoryReader(directory)
     reader.read()
     path = directory / "t-0" / "leader-epoch-checkpoint"
     replace(path, "0\n1\n5 60\n")
@@ -119,7 +123,9 @@ def test_the_files_of_a_partition_are_read_again_when_they_change(
     assert [path for path in read if path.parent != directory] == []
 
 
-def test_a_reader_sees_the_old_file_or_the_new_one(directory: Path) -> None:
+def test_a_reader_sees_the_old_file_or_the_new_one(
+    directory: Path, reader: LogDirectoryReader
+) -> None:
     """A thread replaces the files and renames a folder; another system's rename leaves gaps."""
     stop = threading.Event()
 
@@ -136,7 +142,6 @@ def test_a_reader_sees_the_old_file_or_the_new_one(directory: Path) -> None:
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        reader = LogDirectoryReader(directory)
         newest = 0
         for _ in range(40):
             found = reader.read()
@@ -182,8 +187,7 @@ sys.stdin.read()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the lock's holder is asked of Linux")
-def test_the_lock_of_a_running_broker(directory: Path) -> None:
-    reader = LogDirectoryReader(directory)
+def test_the_lock_of_a_running_broker(directory: Path, reader: LogDirectoryReader) -> None:
     assert reader.read().locked is False, "a broker that stopped in order deletes the file"
     command = [sys.executable, "-c", HOLD, str(directory / ".lock")]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

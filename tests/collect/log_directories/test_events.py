@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tidemark.collect.sources.log_directories.directory import LogDirectory, PartitionFiles
 from tidemark.collect.sources.log_directories.events import (
     MAX_PARTITIONS,
@@ -101,16 +103,34 @@ def test_a_stop_is_clean_where_every_directory_has_the_mark() -> None:
     )
 
 
-def test_a_stop_is_not_clean_where_the_lock_was_held_and_no_mark_is_left() -> None:
+UNKNOWN = (None, None)
+
+
+@pytest.mark.parametrize(
+    ("readings", "stop"),
+    [
+        # The lock was held, and no mark is left.
+        ([(90.0, [{"locked": True}]), (95.0, [{"locked": False}])], (False, 95.0)),
+        (
+            [
+                (90.0, [{"locked": True}]),
+                (95.0, [{"locked": False}]),
+                (99.0, [{"locked": False}]),
+            ],
+            (False, 95.0),
+        ),
+        # A copy of a running broker's files shows no stop.
+        ([(90.0, [{"locked": False}])], UNKNOWN),
+        ([(90.0, [{"locked": None}])], UNKNOWN),
+        (
+            [(90.0, [{"locked": False, "clean_shutdown_at": 80.0}, {"locked": False}])],
+            UNKNOWN,
+        ),
+    ],
+)
+def test_when_a_stop_is_not_clean(
+    readings: list[tuple[float, list[dict[str, Any]]]], stop: tuple[object, object]
+) -> None:
     events = CheckpointEvents(3)
-    stop_of(events, 90.0, reading({}, locked=True))
-    assert stop_of(events, 95.0, reading({}, locked=False)) == (False, 95.0)
-    assert stop_of(events, 99.0, reading({}, locked=False)) == (False, 95.0)
-
-
-def test_a_copy_of_a_running_brokers_files_shows_no_stop() -> None:
-    unknown = (None, None)
-    assert stop_of(CheckpointEvents(3), 90.0, reading({}, locked=False)) == unknown
-    assert stop_of(CheckpointEvents(3), 90.0, reading({}, locked=None)) == unknown
-    half = reading({}, locked=False, clean_shutdown_at=80.0), reading({}, locked=False)
-    assert stop_of(CheckpointEvents(3), 90.0, *half) == unknown
+    found = [stop_of(events, at, *(reading({}, **each) for each in read)) for at, read in readings]
+    assert found[-1] == stop

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 from tests.collect.log_directories.make import (
@@ -19,7 +18,7 @@ from tests.collect.log_directories.make import (
     write_directory,
     write_partition,
 )
-from tidemark.cli import main
+from tests.verbs.run import tidemark
 from tidemark.collect import command
 from tidemark.collect.health import CollectHealth
 from tidemark.collect.metrics import CollectMetrics
@@ -178,20 +177,10 @@ def test_a_first_reading_that_hangs_is_not_healthy(
     assert seen == [["the start has not ended for 700 s"]]
 
 
-def run(*arguments: str) -> object:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    structlog.reset_defaults()
-    return ended.value.code
-
-
-def test_a_copy_is_read_without_kafka(
-    directory: Path, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_a_copy_is_read_without_kafka(directory: Path) -> None:
     arguments = ["collect", "--to", "-", "--passes", "1", "--cluster", "east"]
-    assert run(*arguments, "--log-dirs", str(directory)) == 0
-    (line,) = capfdbinary.readouterr().out.splitlines()
-    checkpoint, broker = decode_batch(line).events
+    (line,) = tidemark(*arguments, "--log-dirs", str(directory)).out.splitlines()
+    checkpoint, broker = decode_batch(line.encode()).events
     assert isinstance(checkpoint, Checkpoint)
     assert isinstance(broker, BrokerState)
     assert (checkpoint.high_watermark, checkpoint.recovery_point) == (42, 20)
@@ -212,24 +201,21 @@ def test_a_copy_is_read_without_kafka(
     ],
 )
 def test_wrong_options_are_one_line_and_exit_2(
-    arguments: list[str], message: str, directory: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, directory: Path
 ) -> None:
     config = directory.parent / "t.yaml"
     config.write_text("clusters: [{name: a}]\n")
     other = write_directory(directory.parent / "other", broker=4)
     names = {"data": directory, "other": other, "none": directory / "none", "config": config}
     given = [word.format(**names, parent=directory.parent) for word in arguments]
-    assert run("collect", "--to", "-", "--passes", "1", *given) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    shown = tidemark("collect", "--to", "-", "--passes", "1", *given, code=2)
+    (line,) = shown.err.splitlines()
     assert message in line
 
 
-def test_inspect_prints_what_a_broker_would_start_from(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_inspect_prints_what_a_broker_would_start_from(directory: Path) -> None:
     write_partition(directory, "u", 1)
-    assert run("inspect", "--log-dirs", str(directory)) == 0
-    heading, *lines = capsys.readouterr().out.splitlines()
+    heading, *lines = tidemark("inspect", "--log-dirs", str(directory)).out.splitlines()
     assert heading.startswith(f"{directory}: broker 3, high watermarks written 20")
     assert heading.endswith("no mark of a clean shutdown: a start from it recovers the logs")
     assert [line.split() for line in lines[1:3]] == [
@@ -237,10 +223,9 @@ def test_inspect_prints_what_a_broker_would_start_from(
         ["u-1", "0", "0", "2", "500", "32", "0@0", "1@18"],
     ]
     (directory / RECOVERY_POINTS).write_text("7\n")
-    assert run("inspect", "t", "0", "--json", "--log-dirs", str(directory)) == 3
-    shown = capsys.readouterr()
+    shown = tidemark("inspect", "t", "0", "--json", "--log-dirs", str(directory), code=3)
     assert '"high_watermark":42' in shown.out
     assert '"segments":2,"log_bytes":500,"index_bytes":32' in shown.out
     assert '"recovery_point"' not in shown.out
     assert "unknown version '7'" in shown.err
-    assert run("inspect", "none", "--log-dirs", str(directory)) == 1
+    tidemark("inspect", "none", "--log-dirs", str(directory), code=1)

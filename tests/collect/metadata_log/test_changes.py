@@ -125,12 +125,28 @@ def test_a_shrink_alone_is_of_the_leader() -> None:
     assert causes(log.append(change(0, isr=[1, 2, 3]))) == ["leader"]
 
 
-def test_before_3_6_a_shrink_by_the_leader_names_the_leader_again() -> None:
-    assert causes(started().append(change(0, isr=[1, 2], leader=1))) == ["leader"]
+SHRINK = change(0, isr=[1, 2])
+MOVED = change(0, isr=[1, 2], leader=1)
+LED_BY_3 = {"leader": 3}
 
 
-def test_a_change_of_the_leader_alone_has_no_known_cause() -> None:
-    assert causes(started().append(change(0, leader=2))) == ["unknown"]
+@pytest.mark.parametrize(
+    ("partitions", "records", "cause"),
+    [
+        # Before 3.6 a shrink by the leader names the leader again.
+        ({}, [MOVED], "leader"),
+        # A change of the leader alone has no known cause.
+        ({}, [change(0, leader=2)], "unknown"),
+        # The old record of a fencing.
+        (LED_BY_3, [MOVED, FenceBrokerRecord(3)], "fenced"),
+        # A fencing of another broker explains nothing.
+        ({}, [SHRINK, FenceBrokerRecord(2)], "unknown"),
+        (LED_BY_3, [MOVED, FenceBrokerRecord(2)], "unknown"),
+        (LED_BY_3, [change(0, isr=[1], leader=1), FENCE], "unknown"),
+    ],
+)
+def test_the_cause_of_a_change(partitions: dict[str, Any], records: list[Any], cause: str) -> None:
+    assert causes(started(**partitions).append(*records)) == [cause]
 
 
 def test_a_fencing_is_proven_from_the_first_leader_that_it_takes() -> None:
@@ -144,20 +160,6 @@ def test_a_fencing_is_proven_from_the_first_leader_that_it_takes() -> None:
         broker=3, observed_at=99.0, incarnation=9, fenced=True, in_controlled_shutdown=False
     )
     assert causes(log.append(change(2, **moved))) == ["unknown"]
-
-
-def test_a_fencing_of_another_broker_explains_nothing() -> None:
-    other = FenceBrokerRecord(2)
-    assert causes(started().append(change(0, isr=[1, 2]), other)) == ["unknown"]
-    assert causes(started(leader=3).append(change(0, isr=[1, 2], leader=1), other)) == ["unknown"]
-    moved = change(0, isr=[1], leader=1)
-    assert causes(started(leader=3).append(moved, FENCE)) == ["unknown"]
-
-
-def test_the_old_record_of_a_fencing() -> None:
-    moved = change(0, isr=[1, 2], leader=1)
-    events = started(leader=3).append(moved, FenceBrokerRecord(3))
-    assert causes(events) == ["fenced"]
 
 
 def test_a_controlled_shutdown_explains_what_follows_it() -> None:
@@ -175,15 +177,14 @@ def test_a_controlled_shutdown_explains_what_follows_it() -> None:
 
 @pytest.mark.parametrize("beside", [registration(3, 20), UnregisterBrokerRecord(3), UNFENCE, FENCE])
 def test_a_shrink_beside_a_record_of_a_broker_is_not_of_the_leader(beside: Any) -> None:
-    assert causes(started().append(change(0, isr=[1, 2]), beside)) == ["unknown"]
-    assert causes(started().append(beside, change(0, isr=[1, 2]))) == ["unknown"]
+    for records in ((SHRINK, beside), (beside, SHRINK)):
+        assert causes(started().append(*records)) == ["unknown"]
 
 
 def test_an_operation_that_may_be_cut_proves_nothing() -> None:
-    shrink = change(0, isr=[1, 2])
     move = Move(frozenset([3]), 1, 1)
     found = [
-        cause_of(shrink, move, neighbors([shrink] * size)[0], stopping=frozenset(), fencing=False)
+        cause_of(SHRINK, move, neighbors([SHRINK] * size)[0], stopping=frozenset(), fencing=False)
         for size in (4_999, 5_000)
     ]
     assert found == ["leader", "unknown"]

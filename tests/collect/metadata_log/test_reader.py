@@ -73,6 +73,19 @@ def offsets(events: list[Any]) -> list[int]:
 
 
 @pytest.fixture
+def reading() -> Reading:
+    return Reading()
+
+
+@pytest.fixture
+def live(controller: FakeController, reading: Reading) -> Reading:
+    """It has read and handed over all that the controller has."""
+    reading.read(controller)
+    reading.take()
+    return reading
+
+
+@pytest.fixture
 def controller() -> FakeController:
     made = FakeController()
     made.append(registration(1, 0, fenced=False))
@@ -81,8 +94,9 @@ def controller() -> FakeController:
     return made
 
 
-def test_the_log_from_its_start_and_then_what_is_new(controller: FakeController) -> None:
-    reading = Reading()
+def test_the_log_from_its_start_and_then_what_is_new(
+    reading: Reading, controller: FakeController
+) -> None:
     reading.read(controller)
     events = reading.take()
     assert offsets(events) == [2, 3, 4]
@@ -94,53 +108,50 @@ def test_the_log_from_its_start_and_then_what_is_new(controller: FakeController)
     assert offsets(reading.take()) == [5]
 
 
-def test_records_above_the_high_watermark_wait(controller: FakeController) -> None:
-    reading = Reading()
-    reading.read(controller)
-    reading.take()
+def test_records_above_the_high_watermark_wait(live: Reading, controller: FakeController) -> None:
     controller.append(change(0, isr=[1]), commit=False)
-    assert reading.read(controller).outcome is Outcome.WAIT
-    assert reading.take() == []
+    assert live.read(controller).outcome is Outcome.WAIT
+    assert live.take() == []
     controller.committed = controller.end
-    reading.read(controller)
-    assert offsets(reading.take()) == [5]
+    live.read(controller)
+    assert offsets(live.take()) == [5]
 
 
-def test_a_new_controller_without_the_uncommitted_records(controller: FakeController) -> None:
-    reading = Reading()
-    reading.read(controller)
+def test_a_new_controller_without_the_uncommitted_records(
+    live: Reading, controller: FakeController
+) -> None:
     controller.append(change(0, isr=[1]), commit=False)
-    reading.read(controller)
-    reading.take()
+    live.read(controller)
+    live.take()
     follower = FakeController(epoch=6)
     follower.log, follower.end = controller.log[:-1], controller.end - 1
     follower.append(change(0, isr=[1, 2, 3]))
     controller.is_leader = False
-    assert reading.read(controller).reason == "is not the active controller"
-    reading.read(follower)
-    (event,) = reading.take()
+    assert live.read(controller).reason == "is not the active controller"
+    live.read(follower)
+    (event,) = live.take()
     assert (event.metadata_offset, event.in_sync_replicas) == (5, [1, 2, 3])
     assert event.partition_epoch == 2
     controller.is_leader = True
-    assert reading.read(controller).reason == "is behind the other controllers"
+    assert live.read(controller).reason == "is behind the other controllers"
 
 
-def test_a_snapshot_and_then_the_log(controller: FakeController) -> None:
+def test_a_snapshot_and_then_the_log(controller: FakeController, reading: Reading) -> None:
     snapshot = encode_snapshot(
         registration(1, 0, fenced=False), topic(1, "t"), partition(0, partition_epoch=1)
     )
     controller.snapshot(snapshot)
     controller.append(change(0, isr=[1]))
-    reading = Reading()
     reading.read(controller)
     assert [(e.metadata_offset, e.partition_epoch) for e in reading.take()[:2]] == [(4, 1), (5, 2)]
     assert controller.asked.count("snapshot") > 2
 
 
-def test_the_history_of_a_deleted_topic_is_no_news(controller: FakeController) -> None:
+def test_the_history_of_a_deleted_topic_is_no_news(
+    controller: FakeController, reading: Reading
+) -> None:
     controller.append(topic(2, "gone"), partition(0, of=2), change(0, of=2, isr=[1]))
     controller.append(RemoveTopicRecord(topic_id(2)))
-    reading = Reading()
     reading.read(controller)
     events = reading.take()
     assert offsets(events) == [2, 3, 4]
@@ -150,27 +161,27 @@ def test_the_history_of_a_deleted_topic_is_no_news(controller: FakeController) -
     assert [(e.topic, e.partition) for e in reading.take()] == [("t", 0), ("t", 1)]
 
 
-def test_a_log_that_moved_on_is_read_from_its_snapshot(controller: FakeController) -> None:
-    reading = Reading()
-    reading.read(controller)
-    reading.take()
+def test_a_log_that_moved_on_is_read_from_its_snapshot(
+    live: Reading, controller: FakeController
+) -> None:
     controller.append(RemoveTopicRecord(topic_id(1)), topic(2, "u"), partition(0, of=2))
     controller.snapshot(encode_snapshot(topic(2, "u"), partition(0, of=2)))
-    reading.read(controller)
-    events = reading.take()
+    live.read(controller)
+    events = live.take()
     assert [(type(e).__name__, e.topic) for e in events] == [
         ("MetadataChange", "u"),
         ("PartitionDeleted", "t"),
         ("PartitionDeleted", "t"),
     ]
     controller.append(change(0, of=2, isr=[1]))
-    reading.read(controller)
-    assert offsets(reading.take()) == [8]
+    live.read(controller)
+    assert offsets(live.take()) == [8]
 
 
-def test_a_snapshot_that_is_replaced_meanwhile(controller: FakeController) -> None:
+def test_a_snapshot_that_is_replaced_meanwhile(
+    controller: FakeController, reading: Reading
+) -> None:
     first = controller.snapshot(encode_snapshot(topic(1, "t"), partition(0)))
-    reading = Reading()
     reading.read(controller, times=2)
     controller.append(change(0, isr=[1]))
     controller.snapshot(encode_snapshot(topic(1, "t"), partition(0, isr=[1], partition_epoch=1)))
@@ -180,30 +191,28 @@ def test_a_snapshot_that_is_replaced_meanwhile(controller: FakeController) -> No
     assert [e.partition_epoch for e in reading.take()] == [1]
 
 
-def test_a_log_that_lost_what_was_applied_is_read_again(controller: FakeController) -> None:
-    reading = Reading()
-    reading.read(controller)
+def test_a_log_that_lost_what_was_applied_is_read_again(
+    live: Reading, controller: FakeController
+) -> None:
     other = FakeController(epoch=9)
     other.append(topic(3, "new"), partition(0, of=3))
-    assert "without the records" in (reading.read(other).reason or "")
-    reading.take()
-    reading.read(other)
-    assert [(type(e).__name__, e.topic) for e in reading.take()] == [
+    assert "without the records" in (live.read(other).reason or "")
+    live.take()
+    live.read(other)
+    assert [(type(e).__name__, e.topic) for e in live.take()] == [
         ("MetadataChange", "new"),
         ("PartitionDeleted", "t"),
         ("PartitionDeleted", "t"),
     ]
 
 
-def test_another_quorum_with_lower_epochs(controller: FakeController) -> None:
-    reading = Reading()
-    reading.read(controller)
+def test_another_quorum_with_lower_epochs(live: Reading, controller: FakeController) -> None:
     controller.error = 42
-    reading.read(controller)
+    live.read(controller)
     other = FakeController(epoch=1)
     other.append(topic(3, "new"), partition(0, of=3))
-    reading.read(other)
-    assert reading.reader.is_live
+    live.read(other)
+    assert live.reader.is_live
 
 
 @pytest.mark.parametrize(
@@ -220,17 +229,14 @@ def test_what_is_wrong_is_named(controller: FakeController, error: int, reason: 
     assert reason in (Reading().read(controller).reason or "")
 
 
-def test_a_damaged_batch_is_not_applied_in_part(controller: FakeController) -> None:
-    reading = Reading()
-    reading.read(controller)
-    reading.take()
+def test_a_damaged_batch_is_not_applied_in_part(live: Reading, controller: FakeController) -> None:
     controller.log.append(encode_batch(controller.end, [b"\x01\x05\x09"], epoch=5))
     controller.end = controller.committed = controller.end + 1
     for _ in range(2):
         with pytest.raises(WireError, match="version 9"):
-            reading.read(controller)
-    assert reading.reader.applied_offset == 4
-    assert reading.take() == []
+            live.read(controller)
+    assert live.reader.applied_offset == 4
+    assert live.take() == []
 
 
 def test_a_null_array_is_no_partition() -> None:

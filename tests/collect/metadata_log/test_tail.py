@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from structlog.testing import capture_logs
 
+from tests.collect.socket_answers import serving, text
 from tidemark.collect.sources.metadata_log.tail import EventQueue, MetadataLogTail, QueueClosedError
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import BrokerState
@@ -54,19 +55,8 @@ def test_a_closed_queue_ends_the_reader() -> None:
 
 def test_a_failure_is_said_once_with_each_controller_and_the_cure() -> None:
     (refused,) = free_ports(1)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-
-        def answer_nonsense() -> None:
-            while True:
-                try:
-                    client, _ = server.accept()
-                except OSError:
-                    return
-                client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                client.close()
-
-        threading.Thread(target=answer_nonsense, daemon=True).start()
+    with serving(text(b"HTTP/1.1 400 Bad Request\r\n\r\n"), read=False) as endpoint:
+        port = urlsplit(endpoint.url).port
         reports: list[tuple[str, bool, int | None]] = []
         controllers = [f"127.0.0.1:{refused}", f"127.0.0.1:{port}"]
         cluster = Cluster(name="east", controllers=controllers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from itertools import chain
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.conftest import ROOT
+from tests.golden import assert_written
 from tests.stream.synthetic import CLUSTER, SyntheticPasses
 from tests.verbs.recordings import trace
 from tests.verbs.top.shown import pressed, reduced, screen
@@ -49,26 +49,6 @@ def test_any_keys_fill_any_terminal_exactly(
         lines = frame_lines(held, state, 1e9, width, height, "starting")
         assert len(lines) == height
         assert max(line.cell_len for line in lines) <= width
-
-
-def test_the_overview_has_brokers_partitions_alerts_changes_and_elections() -> None:
-    text = "\n".join(screen(UNCLEAN, UiState()))
-    assert re.search(r"^broker +answer +leads", text, re.MULTILINE)
-    assert re.search(r"^trace-0 +records lost", text, re.MULTILINE)
-    assert re.search(r"^critical +01:46:50 +UncleanElection", text, re.MULTILINE)
-    assert re.search(r"^01:46:54 +trace-0 +2 +1,2", text, re.MULTILINE)
-    assert re.search(r"^01:46:50 +trace-0 +1 → 2 +0 → 2 +not in sync +unclean", text, re.MULTILINE)
-
-
-def test_an_opened_partition_has_replicas_logs_lineages_alerts_changes_and_elections() -> None:
-    lines = screen(UNCLEAN, pressed(UNCLEAN, "enter", height=80), height=80)
-    text = "\n".join(lines)
-    assert re.search(r"^ +2  leader +yes +9 +9", text, re.MULTILINE)
-    assert "2  epochs end at: 0→5 2→9" in lines
-    assert "1 agrees with leader 2 up to offset 9" in lines
-    assert "7 committed records of trace-0 are lost: offsets [5, 12)" in text
-    assert re.search(r"^01:46:43 +trace-0 +1,2 +1", text, re.MULTILINE)
-    assert "unclean election" in text
 
 
 def test_end_scrolls_to_the_last_line_and_up_leaves_it_at_once() -> None:
@@ -161,6 +141,4 @@ def test_the_guide_shows_the_screen_of_an_unclean_election() -> None:
         lambda _: f"<!-- top -->\n\n{shown}\n\n<!-- end -->",
         text,
     )
-    if os.environ.get("REWRITE"):
-        path.write_text(expected, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == expected
+    assert_written(path, expected)
