@@ -8,6 +8,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tidemark import __version__
+from tidemark.assess.causes import by_cause
 from tidemark.assess.health import SEVERITIES, STALE, STATES, Level, severity_level
 from tidemark.assess.incident.step import happenings
 from tidemark.assess.leader_death import range_text
@@ -73,6 +74,7 @@ def _environment() -> Environment:
         "evidence_facts": evidence_text.evidence_facts,
         "level_of": severity_level,
         "happenings": happenings,
+        "by_cause": by_cause,
         "lost_ranges": evidence_text.lost_ranges,
         "high_watermark_lag": high_watermark_lag,
         "low_watermark": low_watermark,

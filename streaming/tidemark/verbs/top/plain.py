@@ -33,7 +33,7 @@ def block(snapshot: Snapshot, since: float) -> list[str]:
         lines += _table(PARTITIONS, [row])
         below = replica_lines(row.view, WIDTH - 2) + countdown_lines(row, WIDTH - 2)
         lines += [Text(f"  {line.plain}") for line in below]
-    lines += _table(ALERTS, snapshot.alerts, UNCUT)
+    lines += _table(ALERTS, ALERTS.items(snapshot), UNCUT)
     lines += _table(ELECTIONS, [e for e in snapshot.elections if e.at > since])
     lines += _table(IN_SYNC, [c for c in snapshot.changes if c.at > since])
     return [without_controls(line).plain.rstrip() for line in lines]

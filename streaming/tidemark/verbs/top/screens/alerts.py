@@ -1,14 +1,15 @@
-"""The open alerts, the worst first."""
+"""The open alerts by cause, the worst first."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 from rich.text import Text
 
-from tidemark.assess.health import severity_rank
+from tidemark.assess.causes import AlertGroup, by_cause
 from tidemark.core.records import OpenAlert
 from tidemark.core.text import duration
 from tidemark.verbs.top.screens.changes import clock
@@ -24,13 +25,14 @@ COLUMNS: Final = (
 )
 
 
-def alert_cells(alert: OpenAlert) -> Sequence[Cell]:
+def alert_cells(group: AlertGroup[OpenAlert]) -> Sequence[Cell]:
+    alert = group.head
     severity = alert.labels["severity"]
     return (
         (severity, STYLES.get(severity, "")),
         clock(alert.starts_at),
         alert.labels["alertname"].removeprefix("Kafka"),
-        about(alert),
+        f"{len(group.others) + 1} partitions" if group.others else about(alert),
         alert.annotations["description"],
     )
 
@@ -62,19 +64,25 @@ def alert_lines(alert: OpenAlert, now: float, width: int) -> list[Text]:
     return lines if not runbook else [*lines, Text(runbook, "dim")]
 
 
-ALERTS: Final = ListScreen[OpenAlert](
+def _text(group: AlertGroup[OpenAlert]) -> str:
+    alerts = (group.head, *group.others)
+    words = ((*a.labels.values(), about(a), a.annotations["description"]) for a in alerts)
+    return " ".join(chain.from_iterable(words))
+
+
+ALERTS: Final = ListScreen[AlertGroup[OpenAlert]](
     letter="a",
     title="open alerts",
     none="no alert is open",
     columns=COLUMNS,
-    items=lambda snapshot: snapshot.alerts,
+    items=lambda snapshot: by_cause(snapshot.alerts),
     cells=alert_cells,
     orders=(
-        Order("severity", lambda a: (severity_rank(a), -a.starts_at)),
-        Order("newest", lambda a: -a.starts_at),
-        Order("name", lambda a: (a.labels["alertname"], about(a))),
+        Order("cause", lambda _: 0),
+        Order("newest", lambda group: -group.head.starts_at),
+        Order("name", lambda group: (group.head.labels["alertname"], about(group.head))),
     ),
-    text=lambda a: " ".join((*a.labels.values(), about(a), a.annotations["description"])),
-    place=alert_place,
-    details=lambda alert, snapshot, width: alert_lines(alert, snapshot.at, width),
+    text=_text,
+    place=lambda group: alert_place(group.head),
+    details=lambda group, snapshot, width: alert_lines(group.head, snapshot.at, width),
 )
