@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from tidemark.core.events import Observation, Replica
+from tidemark.core.events import Link, Observation, Replica
 from tidemark.core.fetch_links import LinkCounter
 
 
-def passes(*ends: tuple[int, ...], seconds: float = 1.0, adding: list[int] | None = None) -> list:
+def passes(
+    *ends: tuple[int, ...], seconds: float = 1.0, adding: list[int] | None = None
+) -> list[list[Link]]:
     """The links after each pass: log ends of leader 1 and its followers; -1: no answer."""
-    counter, before, found = LinkCounter(), None, []
+    counter, before, found = LinkCounter(), -1, []
     for number, (end, *others) in enumerate(ends):
         at = 100.0 + number * seconds
         samples = [
@@ -18,7 +20,7 @@ def passes(*ends: tuple[int, ...], seconds: float = 1.0, adding: list[int] | Non
         observation = Observation(
             topic="t", partition=0, observed_at=at, leader=1, samples=samples, adding=adding or []
         )
-        if before is not None:
+        if before >= 0:
             counter.note(observation, before)
         before = end
         found.append(counter.take(at + 0.1))
