@@ -33,7 +33,7 @@ class Report:
     quiet: tuple[str, ...] | None = None
 
 
-_JOINS_NOT = "Broker 3 has every record, and leader 1 does not add it"
+_JOINS_NOT = "Broker 3 has every record that is older than a second, and leader 1 does not add it"
 _THROTTLE = (
     "Broker 1 has leader.replication.throttled.rate=2000",
     "--entity-name 1 --delete-config leader.replication.throttled.rate",
@@ -54,7 +54,7 @@ REPORTS_BY_FILE: dict[str, Report] = {
     # The high watermark of leader 2 is 0, its log starts at 700 and ends at 1180.
     "hw-below-log-start": Report(
         named={"KafkaHwStalled": {2}},
-        said=("with 480 records above it", "below its log start 700"),
+        said=("with 480 records above it", "leader 2 is broken, below its log start 700"),
         never=("broker 3 holds it", "rises while the followers fetch"),
     ),
     "isr-flaps-every-six-minutes": Report(

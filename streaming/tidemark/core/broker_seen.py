@@ -29,17 +29,12 @@ class Departure(Struct, array_like=True):
     # Some of the partitions, as the newest pass of the departure lists them.
     names: list[str] = []
     # The broker that made it late or gave no answer; None: not known.
-    suspect: int | None = None
+    suspected: int | None = None
 
     @property
     def at(self) -> float:
         """When it ended."""
         return self.ended
-
-    @property
-    def suspected(self) -> int | None:
-        """The suspected cause, as of a `Shrink`."""
-        return self.suspect
 
     @property
     def is_broker_wide(self) -> bool:

@@ -34,7 +34,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
         hold_ms=context.while_churning(escalates_ms, missing, suspected.broker),
         description=f"{context.name} has {len(members)} of {len(state.settled)} replicas in sync, "
         f"exactly the minimum (min ISR {minimum}). {danger}. "
-        f"Missing: {suspected.text}.",
+        f"Missing: {suspected.why}.",
         evidence={
             "in_sync_replicas": members,
             "effective_min_in_sync_replicas": minimum,

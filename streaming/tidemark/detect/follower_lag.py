@@ -12,7 +12,7 @@ from tidemark.assess.isr_removal import expect_removal, replica_lag_time_max_ms
 from tidemark.core import activity
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.text import counted
+from tidemark.core.text import answer_text, counted
 from tidemark.core.tracked_alert import is_firing, tracked
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import (
@@ -23,7 +23,6 @@ from tidemark.detect.measures import (
     shows_leader_before,
     uncommitted,
 )
-from tidemark.detect.phrases import answer_text
 from tidemark.detect.suspect import suspect_of
 from tidemark.detect.thresholds import REMOVED_MS
 

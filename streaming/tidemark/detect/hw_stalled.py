@@ -7,7 +7,7 @@ during a reassignment, which elects leaders and shares its throttle with them.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.offset_history import age_ms, passed_at
@@ -29,18 +29,14 @@ from tidemark.detect.thresholds import REMOVED_MS
 ID = "HW_STALLED"
 # replica.lag.time.max.ms by default: for so long a leader waits for a replica that was caught up.
 CAUGHT_UP_MS: Final = 30_000.0
-# Longer than a leader waits to answer a fetch, and two passes.
-ONE_FETCH_SECONDS: Final = 5.0
+# Longer than a leader waits to answer a fetch (500 ms), and than it takes to append the answer.
+ONE_FETCH_SECONDS: Final = 3.0
 # When a silent replica has left the in-sync set, the high watermark moves within some fetch rounds.
 LEFT_SECONDS: Final = 10.0
 
 
-class _Holder(NamedTuple):
-    """The suspected cause, what holds the high watermark, and the replica that it waits for."""
-
-    suspect: int | None
-    why: str
-    held_by: int | None = None
+# The suspected cause, what holds the high watermark, and the replica that the leader waits for.
+_Holder = tuple[int | None, str, int | None]
 
 
 def evaluate(state: PartitionState, context: Context) -> Conditions:
@@ -56,16 +52,16 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     records = end - max(high_watermark, log_start)
     if window is None or window[1] < limit_ms or records <= 0:
         return
-    found = _find(state, context, log_start)
-    passes = is_reassigned(state, context.now) or _is_failover(state, found.held_by, context)
+    suspect, why, held_by = _find(state, context, log_start)
+    passes = is_reassigned(state, context.now) or _is_failover(state, held_by, context)
     is_short = context.held_ms(ID, None) < REMOVED_MS
     explained = is_below_minimum(state) or (passes and is_short)
     yield Condition(
         severity=context.severity(ID, None, explained=explained),
-        broker=found.suspect,
-        hold_ms=context.while_churning(REMOVED_MS, state.assigned, found.suspect),
+        broker=suspect,
+        hold_ms=context.while_churning(REMOVED_MS, state.assigned, suspect),
         description=f"The high watermark of {context.name} has been {high_watermark} for "
-        f"{still_ms / 1000:.1f} s with {counted(records, 'record')} above it: {found.why}.",
+        f"{still_ms / 1000:.1f} s with {counted(records, 'record')} above it: {why}.",
         evidence={
             "leader": state.leader,
             "leader_epoch": state.leader_epoch,
@@ -74,7 +70,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
             "uncommitted_records": records,
             "uncommitted_ms": round(window[1]),
             "in_sync_replicas": state.in_sync_replicas or [],
-            "held_by": found.held_by,
+            "held_by": held_by,
         },
     )
 
@@ -89,19 +85,16 @@ def _is_failover(state: PartitionState, holder: int | None, context: Context) ->
 
 
 def _find(state: PartitionState, context: Context, log_start: int) -> _Holder:
-    """What the leader waits for; without an answer of its own, it is not known."""
     leader, high_watermark = state.leader, state.high_watermark or 0
     if high_watermark < log_start:
-        return _Holder(
-            leader, f"that of leader {leader} is broken, it is below its log start {log_start}"
-        )
+        return leader, f"that of leader {leader} is broken, below its log start {log_start}", None
     if is_below_minimum(state):
         members, minimum = state.in_sync_replicas or [], state.effective_min_in_sync_replicas
         why = f"the in-sync set {members} is below min ISR {minimum}, so it cannot move"
-        return _Holder(describe_missing(state, context).broker, why)
+        return describe_missing(state, context).broker, why, None
     waits_for = [r for r in followers(state) if _may_hold(state, r, context)]
     if not waits_for:
-        return _Holder(None, "the replica that holds it is not known")
+        return None, "the replica that holds it is not known", None
     # The last answer of a silent one is a lower bound. It comes first where the ends are equal.
     lowest = min(waits_for, key=lambda r: (r.log_end_offset or 0, r.error is None))
     names = " or ".join(f"broker {replica.broker}" for replica in waits_for)
@@ -110,14 +103,13 @@ def _find(state: PartitionState, context: Context, log_start: int) -> _Holder:
     needed = state.leader_log_end_offset if before is None else before
     if lowest.error is None and (lowest.log_end_offset or 0) >= (needed or 0):
         why = f"leader {leader} has not seen the next fetch of {names}, or does not advance it"
-        return _Holder(None, why)
+        return None, why, None
     if lowest.error is None and _has_fetched(state, lowest):
-        return _Holder(
-            leader, f"leader {leader} does not advance it, although {names} fetched above it"
-        )
+        why = f"leader {leader} does not advance it, although {names} fetched above it"
+        return leader, why, None
     suspect = suspect_of(state, lowest.broker, context)
     why = f"broker {lowest.broker} holds it" + (f". {suspect.why}" if suspect.why else "")
-    return _Holder(suspect.broker, why, lowest.broker)
+    return suspect.broker, why, lowest.broker
 
 
 def _may_hold(state: PartitionState, replica: ReplicaState, context: Context) -> bool:
@@ -137,13 +129,15 @@ def _may_hold(state: PartitionState, replica: ReplicaState, context: Context) ->
 def _has_fetched(state: PartitionState, replica: ReplicaState) -> bool:
     """Whether its log ends more than one fetch response above the high watermark.
 
-    A response has records of the moment when the leader advanced the high watermark last. It has
-    fetched again if it holds one that the leader appended later.
+    A response has records of the moment when the first of them could be fetched. It has fetched
+    again if it holds one that the leader appended later.
     """
-    appended_at = passed_at(state.offset_history, (replica.log_end_offset or 0) - 1)[0]
-    if appended_at is None:
+    history = state.offset_history
+    appended_at = passed_at(history, (replica.log_end_offset or 0) - 1)[0]
+    waits_since = passed_at(history, state.high_watermark or 0)[1]
+    if appended_at is None or waits_since is None:
         return False
-    return appended_at > state.high_watermark_moved_at + ONE_FETCH_SECONDS
+    return appended_at > max(waits_since, state.high_watermark_moved_at) + ONE_FETCH_SECONDS
 
 
 DETECTOR = Detector(

@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
 
 from tidemark.core.partition import PartitionState
 from tidemark.core.shrink_causes import ShrinkExplanation
-
-_HOSTS_NONE: Final = "does not host this partition"
-_MEANINGS: Final = {
-    "NOT_LEADER_OR_FOLLOWER": _HOSTS_NONE,
-    "UNKNOWN_TOPIC_OR_PARTITION": _HOSTS_NONE,
-    "REPLICA_NOT_AVAILABLE": _HOSTS_NONE,
-    "UNKNOWN_TOPIC_ID": "does not know this topic",
-    "INCONSISTENT_TOPIC_ID": "hosts a deleted topic of this name",
-    "KAFKA_STORAGE_ERROR": "cannot use the disk of this partition",
-    "FENCED_LEADER_EPOCH": "knows a later leader epoch",
-    "UNKNOWN_LEADER_EPOCH": "does not know the leader epoch yet",
-}
+from tidemark.core.text import answer_text
 
 
 def cause_text(shrink: ShrinkExplanation) -> str:
@@ -48,10 +36,3 @@ def describe_replicas(
         if replica.error is not None
     }
     return ", ".join(f"broker {broker}{texts.get(broker, '')}" for broker in brokers)
-
-
-def answer_text(error: str) -> str:
-    """What a replica's error says of its broker. An error of Kafka's protocol is an answer."""
-    if error in _MEANINGS:
-        return f"answers, and {_MEANINGS[error]}"
-    return "answers with an error" if error.isupper() else "does not answer"

@@ -18,6 +18,8 @@ from tidemark.detect.thresholds import REMOVED_MS
 
 # A leader adds a follower that has every record within a few fetch rounds.
 JOIN_SECONDS: Final = 10.0
+# Under load the newest records are on their way to it: two fetch rounds.
+CAUGHT_UP_MS: Final = 1_000.0
 
 
 class Suspect(NamedTuple):
@@ -27,21 +29,14 @@ class Suspect(NamedTuple):
     why: str = ""
 
 
-class Missing(NamedTuple):
-    """Replicas outside of the in-sync set: the suspected cause, and a description of each."""
-
-    broker: int | None
-    text: str
-
-
-def describe_missing(state: PartitionState, context: Context) -> Missing:
-    """What to say of all missing replicas of a partition."""
+def describe_missing(state: PartitionState, context: Context) -> Suspect:
+    """All missing replicas of a partition: the first suspected cause, and what to say of each."""
     suspects = {broker: suspect_of(state, broker, context) for broker in state.missing}
     named = (suspect.broker for suspect in suspects.values() if suspect.broker is not None)
     explained = [broker for broker, suspect in suspects.items() if suspect.why]
     why = dict.fromkeys(suspect.why for suspect in suspects.values() if suspect.why)
     described = describe_replicas(state, state.missing, explained)
-    return Missing(next(named, None), ". ".join([described, *why]))
+    return Suspect(next(named, None), ". ".join([described, *why]))
 
 
 def suspect_of(state: PartitionState, broker: int, context: Context) -> Suspect:
@@ -49,21 +44,22 @@ def suspect_of(state: PartitionState, broker: int, context: Context) -> Suspect:
     replica = state.replica(broker)
     leader, in_sync = state.leader, is_in_sync(state, broker)
     if replica is None or replica.error is not None:
-        is_overdue = in_sync and leader is not None and _is_long_silent(replica, context)
-        return Suspect(
-            broker,
-            f"Kafka should have removed broker {broker} from the in-sync set long ago: check "
-            f"leader {leader} too, and its connection to the controller"
-            if is_overdue
-            else "",
-        )
+        silent_since = None if replica is None else replica.sampled_at
+        is_overdue = in_sync and leader is not None and silent_since is not None
+        if is_overdue and (context.now - (silent_since or 0.0)) * 1000.0 > REMOVED_MS:
+            return Suspect(
+                broker,
+                f"Kafka should have removed broker {broker} from the in-sync set long ago: check "
+                f"leader {leader} too, and its connection to the controller",
+            )
+        return Suspect(broker)
     if leader is None:
         return Suspect()
     if not in_sync and _is_ready(state, replica, context):
         return Suspect(
             leader,
-            f"Broker {broker} has every record, and leader {leader} does not add it: check broker "
-            f"{leader} and its connection to the controller",
+            f"Broker {broker} has every record that is older than a second, and leader {leader} "
+            f"does not add it: check broker {leader} and its connection to the controller",
         )
     found = blame(context.cluster.links, leader, broker, _beside(state, broker, context))
     if not in_sync:
@@ -78,22 +74,16 @@ def suspect_of(state: PartitionState, broker: int, context: Context) -> Suspect:
     return Suspect() if found is None else Suspect(found.broker, found.evidence)
 
 
-def _is_long_silent(replica: ReplicaState | None, context: Context) -> bool:
-    """Whether a follower gives no answer for longer than Kafka needs to remove it."""
-    if replica is None or replica.sampled_at is None:
-        return False
-    return (context.now - replica.sampled_at) * 1000.0 > REMOVED_MS
-
-
 def _is_ready(state: PartitionState, replica: ReplicaState, context: Context) -> bool:
-    """Whether it could have joined the in-sync set for a while, as far as samples show."""
-    end, node = state.leader_end_before, context.cluster.nodes.get(replica.broker)
+    """Whether it is caught up, so that its leader could add it, long after the set changed."""
+    end, node = replica.log_end_offset, context.cluster.nodes.get(replica.broker)
     changed_at = state.isr_history[-1].at if state.isr_history else 0.0
     return (
         end is not None
         and answered(state, replica)
         and replica.broker in state.settled
-        and (replica.log_end_offset or 0) >= end
+        and state.leader_end_before is not None
+        and (age_ms(state.offset_history, end, context.now) or 0.0) < CAUGHT_UP_MS
         and context.now - changed_at >= JOIN_SECONDS
         and not (node is not None and (node.fenced or node.in_controlled_shutdown))
         and not context.in_grace(replica.broker)

@@ -19,7 +19,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
         return
     missing, eligible = state.missing, state.eligible_leader_replicas
     suspected = describe_missing(state, context)
-    details = f" Missing: {suspected.text}." if missing else ""
+    details = f" Missing: {suspected.why}." if missing else ""
     # A reassignment to more replicas raises the minimum before the new replicas are in sync.
     copying = [broker for broker in state.adding if broker not in members]
     if copying:

@@ -25,7 +25,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
         broker=suspected.broker,
         hold_ms=context.while_churning(escalates_ms, missing, suspected.broker),
         description=f"{context.name} has {len(state.in_sync_replicas or [])} of "
-        f"{len(state.settled)} replicas in sync. Missing: {suspected.text}.",
+        f"{len(state.settled)} replicas in sync. Missing: {suspected.why}.",
         evidence={
             "assigned": state.assigned,
             "adding": state.adding,

@@ -63,4 +63,4 @@ def _note_departure(
     last.partitions += partitions
     last.orderly |= at < seen.grace_until
     last.names = names or last.names
-    last.suspect = last.suspect if suspect is None else suspect
+    last.suspected = last.suspected if suspect is None else suspect

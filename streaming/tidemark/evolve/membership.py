@@ -150,16 +150,12 @@ def sampled_cause(
 ) -> ShrinkExplanation:
     """Why a broker left, as far as it shows outside of the controller: always a suspicion."""
     cause, at = _suspected(before, event, broker, cluster), event.observed_at
-    beside = _left_too(before, event.in_sync_replicas or [], broker)
+    # The other followers that were in sync, and whether they left with it.
+    others = set(before.in_sync_replicas or []) - {broker, before.leader}
+    beside = {other: other not in (event.in_sync_replicas or []) for other in others}
     return ShrinkExplanation(
         cause, suspect=_suspect(cause, before.leader, broker, cluster, at, beside)
     )
-
-
-def _left_too(before: PartitionState, members: list[int], broker: int) -> dict[int, bool]:
-    """The other followers that were in sync, and whether they left with it."""
-    others = set(before.in_sync_replicas or []) - {broker, before.leader}
-    return {other: other not in members for other in others}
 
 
 def _suspect(
