@@ -171,6 +171,8 @@ def _suspect(
     A leader that hangs removes followers when it goes on.
     """
     links = {} if cluster is None else cluster.links
+    if cause not in (ShrinkCause.LEADER_SHRINK, ShrinkCause.STOPPED_OR_FENCED):
+        return None
     if cause is not ShrinkCause.LEADER_SHRINK:
         beside = None
     elif cluster is not None and leader is not None and cluster.is_absent(leader, at):
@@ -214,9 +216,7 @@ def recorded_cause(
     """Why a broker left, by the record; what the record leaves open is a suspicion."""
     recorded = _RECORDED.get(event.cause or "")
     if recorded is not None:
-        suspect = None
-        if recorded is ShrinkCause.LEADER_SHRINK:
-            suspect = _suspect(recorded, event.leader, broker, cluster, event.observed_at)
+        suspect = _suspect(recorded, event.leader, broker, cluster, event.observed_at)
         return ShrinkExplanation(recorded, recorded=True, suspect=suspect)
     if broker in event.removing or (event.replicas and broker not in event.replicas):
         return ShrinkExplanation(ShrinkCause.REASSIGNMENT)
