@@ -40,9 +40,10 @@ def export(
     if as_json and not dry_run_notify:
         raise ConfigError("--json needs --dry-run-notify.")
     settings = load_long_running(config)
-    if only_notify and not settings.notify.routes:
+    if (only_notify or dry_run_notify) and not settings.notify.routes:
+        option = "--dry-run-notify" if dry_run_notify else "--only-notify"
         raise ConfigError(
-            "--only-notify: the configuration has no receivers; list them under notify.receivers "
+            f"{option}: the configuration has no receivers; list them under notify.receivers "
             "or notify.alertmanagers."
         )
     if dry_run_notify:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import structlog
 
@@ -50,7 +50,6 @@ OPEN_SECONDS: Final = 600.0
 VIEWS: Final = "partition views"
 ALERTS: Final = "alerts"
 
-T = TypeVar("T")
 log = structlog.get_logger()
 
 
@@ -140,7 +139,7 @@ class Exporter:
             "views": self._read_views,
             "alerts": self._read_alerts,
             # Reading the ends may block, and must not delay alerts.
-            "ends": self._watch_ends,
+            "ends": partial(self._counts.watch, self._stopped, ENDS_SECONDS),
             "past alerts": partial(
                 read_past_alerts,
                 self._past,
@@ -285,9 +284,6 @@ class Exporter:
                 self._refresh_delivery()
                 next_refresh = now + TICK_SECONDS
         self._alerts.close()
-
-    def _watch_ends(self) -> None:
-        self._counts.watch(self._stopped, ENDS_SECONDS)
 
     def _count_alert(self, message: Message, record: object) -> Alert | None:
         """The record as an alert; counted when it is newer than this process and not repeated."""

@@ -61,8 +61,13 @@ def test_what_disqualifies_a_replica(sample: dict[str, Any], reason: str | None)
 
 
 def test_a_member_without_a_sample_is_disqualified() -> None:
-    candidates = candidates_of(view(assigned=[1, 2], in_sync_replicas=[1, 2, 3]), LAG_MS)
-    assert candidates.disqualified == {3: "it was not sampled"}
+    eligible = view(assigned=[1, 2], in_sync_replicas=[1], eligible_leader_replicas=[2, 3])
+    assert candidates_of(eligible, LAG_MS).disqualified == {3: "it was not sampled"}
+
+
+def test_a_member_that_is_not_assigned_is_no_candidate() -> None:
+    superset = view(assigned=[1, 2], in_sync_replicas=[1, 4])
+    assert candidates_of(superset, LAG_MS).in_sync == {1}
 
 
 def test_lag_alone_disqualifies_no_replica() -> None:

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.verbs.recordings import alerts_of
 from tidemark.core.records import Alert
-from tidemark.detect.thresholds import Detection
-from tidemark.observations.recorded_lines import Line, LineReducer
 
 CASES = ROOT / "tests" / "testdata" / "cases"
 LOSS, UNCLEAN = "KafkaCommittedDataLoss", "KafkaUncleanElection"
@@ -122,20 +121,14 @@ TRUTHS: dict[str, Case] = {
 
 
 @cache
-def alerts_of(name: str) -> list[Alert]:
+def alerts_of_case(name: str) -> list[Alert]:
     path = CASES / name
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    reducer = LineReducer(Detection())
-    return [
-        record
-        for number, line in enumerate(data.splitlines(), 1)
-        for record in reducer.records(Line(0, number, line), "alerts")
-        if isinstance(record, Alert)
-    ]
+    return alerts_of(data.splitlines())
 
 
 def fired_of(name: str) -> list[Alert]:
-    return [alert for alert in alerts_of(name) if alert.state != "resolved"]
+    return [alert for alert in alerts_of_case(name) if alert.state != "resolved"]
 
 
 def labels(alert: Alert) -> str:
@@ -232,7 +225,7 @@ def test_a_collector_takes_over_from_one_with_a_clock_ahead() -> None:
     """Its second pass sees the leader back; the alert ends within a minute of its passes."""
     ended = [
         (labels(alert), alert.at)
-        for alert in alerts_of("two-collectors-skew.jsonl.gz")
+        for alert in alerts_of_case("two-collectors-skew.jsonl.gz")
         if alert.state == "resolved" and alert.labels["alertname"] == "KafkaOffline"
     ]
     ((label, at),) = ended

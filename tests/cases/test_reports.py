@@ -11,10 +11,9 @@ from functools import cache
 
 import pytest
 
-from tests.cases.test_cases import CASES, alerts_of, labels
+from tests.cases.test_cases import alerts_of_case, labels
 from tidemark.core.records import Alert
 
-REPORTS = CASES / "reports"
 # The broker that an alert names: the label; None where it has none.
 Named = dict[str, set[int | None]]
 
@@ -108,12 +107,8 @@ REPORTS_BY_FILE: dict[str, Report] = {
 @cache
 def fired_of(name: str) -> list[Alert]:
     """The alerts of a recording that fire or change."""
-    found = alerts_of(f"reports/{name}.jsonl.gz")
+    found = alerts_of_case(f"reports/{name}.jsonl.gz")
     return [alert for alert in found if alert.state != "resolved"]
-
-
-def test_every_file_has_a_report() -> None:
-    assert {path.name for path in REPORTS.iterdir()} == {f"{n}.jsonl.gz" for n in REPORTS_BY_FILE}
 
 
 @pytest.mark.parametrize("name", REPORTS_BY_FILE)

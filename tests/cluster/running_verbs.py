@@ -22,9 +22,9 @@ class Verb:
     """One process, with its log and its address."""
 
     def __init__(self, folder: Path, verb: str, configuration: dict[str, Any]) -> None:
-        self.verb, port = verb, free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        options = {**configuration.get(verb, {}), "listen": f"127.0.0.1:{port}"}
+        self.verb, self.port = verb, free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        options = {**configuration.get(verb, {}), "listen": f"127.0.0.1:{self.port}"}
         path, self.log = folder / f"{verb}.yaml", folder / f"{verb}.log"
         path.write_text(json.dumps({**configuration, verb: options}))
         with self.log.open("ab") as out:
@@ -43,8 +43,8 @@ class Verb:
             return 0, "nothing listens"
         return answer.status_code, answer.text
 
-    def metrics(self) -> str:
-        return requests.get(f"{self.url}/metrics", timeout=10).text
+    def metrics(self, kind: str = "text/plain") -> str:
+        return requests.get(f"{self.url}/metrics", headers={"Accept": kind}, timeout=10).text
 
     def wait_for_view(self, cluster: str) -> None:
         """Of an exporter: returns when it has the view of a partition of the cluster."""

@@ -80,24 +80,24 @@ class Stage:
 
     def reader(self, _connection: Any, topic: str) -> Any:
         """In the place of TopicReader."""
-        return _Reader(topic, self.topics[topic])
+        return Reader(topic, self.topics[topic])
 
 
-class _Reader:
+class Reader:
     """The members of TopicReader that the exporter uses."""
 
     is_interrupted = False
 
     def __init__(self, name: str, topic: Topic) -> None:
-        self.topic, self._topic, self._position = name, topic, 0
+        self.topic, self._topic, self.position = name, topic, 0
         self.end, self.beginning = {0: len(topic.messages)}, {0: 0}
 
     def start(self, positions: dict[int, int] | None = None) -> None:
-        self._position = (positions or {}).get(0, 0)
+        self.position = (positions or {}).get(0, 0)
 
     def poll(self, timeout_ms: int) -> list[Message]:
-        found = self._topic.messages[self._position :]
-        self._position += len(found)
+        found = self._topic.messages[self.position :]
+        self.position += len(found)
         if not found:
             time.sleep(timeout_ms / 1000)
         return found
@@ -106,7 +106,7 @@ class _Reader:
         return self.poll(0)
 
     def caught_up(self) -> bool:
-        return self._position >= self.end[0]
+        return self.position >= self.end[0]
 
     def end_now(self) -> dict[int, int]:
         return {0: len(self._topic.messages)}

@@ -87,20 +87,20 @@ def panels() -> list[Any]:
 
 
 def each_annotation() -> list[Any]:
-    found = [
-        (uid, each) for uid, board in DASHBOARDS.items() for each in board["annotations"]["list"]
+    return [
+        pytest.param(uid, each, id=f"{uid}-{each['name']}")
+        for uid, board in DASHBOARDS.items()
+        for each in board["annotations"]["list"]
     ]
-    return [pytest.param(uid, each, id=f"{uid}-{each['name']}") for uid, each in found]
 
 
 def each_variable() -> list[Any]:
-    found = [
-        (uid, each)
+    return [
+        pytest.param(uid, each, id=f"{uid}-{each['name']}")
         for uid, board in DASHBOARDS.items()
         for each in board["templating"]["list"]
         if each["type"] == "query"
     ]
-    return [pytest.param(uid, each, id=f"{uid}-{each['name']}") for uid, each in found]
 
 
 def test_every_query_and_annotation_has_an_expectation() -> None:

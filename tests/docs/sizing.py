@@ -5,7 +5,7 @@ A line whose unit cost was not measured is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any, Final
 
@@ -85,33 +85,18 @@ def _stream_cores(unit: Mapping[str, float], size: int, share: float) -> str:
     return _cores(batch + unit["stream"] * _observations(size, share) / 1e6)
 
 
-def _export_cores(unit: Mapping[str, float], size: int, share: float) -> str:
-    return _cores(unit["apply"] * _views(size, share) / 1e6)
+def _product(
+    cost: str,
+    amount: Callable[[int, float], float],
+    text_of: Callable[[float], str],
+    factor: float = 1.0,
+) -> Callable[[Mapping[str, float], int, float], str]:
+    """A need in proportion to the partitions, observations or views that a size has."""
 
+    def value_of(unit: Mapping[str, float], size: int, share: float) -> str:
+        return text_of(unit[cost] * amount(size, share) * factor)
 
-def _event_bytes(unit: Mapping[str, float], size: int, share: float) -> str:
-    return _rate(unit["event"] * _observations(size, share))
-
-
-def _compact_event_bytes(unit: Mapping[str, float], size: int, share: float) -> str:
-    return _rate(unit["compact event"] * _observations(size, share))
-
-
-def _event_disk(unit: Mapping[str, float], size: int, share: float) -> str:
-    return _bytes(unit["event"] * _observations(size, share) * DAY_SECONDS)
-
-
-def _view_bytes(unit: Mapping[str, float], size: int, share: float) -> str:
-    return _rate(unit["view"] * _views(size, share))
-
-
-def _state_bytes(unit: Mapping[str, float], size: int, _share: float) -> str:
-    return _bytes(unit["state"] * size)
-
-
-def _checkpoint_bytes(unit: Mapping[str, float], size: int, _share: float) -> str:
-    """A group's state is one value, so that each batch writes the groups that it touches whole."""
-    return _rate(unit["state"] * size / PERIOD_SECONDS)
+    return value_of
 
 
 def _memory(unit: Mapping[str, float], size: int, _share: float) -> str:
@@ -121,24 +106,6 @@ def _memory(unit: Mapping[str, float], size: int, _share: float) -> str:
         small, large = unit[f"{part}, 1000"], unit[f"{part}, 100000"]
         total += small + max(0.0, large - small) * (size - 1_000) / 99_000
     return _bytes(total * MEGABYTE)
-
-
-_LINES: Final = (
-    ("cores of `collect`", ("collect, 0.1", "collect, 1.0"), _collect_cores),
-    ("cores of `stream`", ("batch", "stream", "pass, 10000", "pass, 100000"), _stream_cores),
-    (
-        "memory of `stream`: driver, JVM, Python workers",
-        tuple(unit for unit, name, _ in UNITS if name.startswith(_MEMORY)),
-        _memory,
-    ),
-    ("cores of `export`, without pages", ("apply",), _export_cores),
-    ("event topic, as published", ("event",), _event_bytes),
-    ("event topic, events of version 2", ("compact event",), _compact_event_bytes),
-    ("event topic, a day of it, for each replica", ("event",), _event_disk),
-    ("views topic, before compaction", ("view",), _view_bytes),
-    ("state of the stream", ("state",), _state_bytes),
-    ("written to the checkpoint, at most", ("state",), _checkpoint_bytes),
-)
 
 
 def large_table(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
@@ -188,6 +155,10 @@ def _views(size: int, share: float) -> float:
     return size * (share / moving_seconds(size) + (1 - share) / QUIET_SECONDS)
 
 
+def _partitions(size: int, _share: float) -> float:
+    return size
+
+
 def _cores(value: float) -> str:
     return f"{value:.2g}" if value < 10 else f"{value:.0f}"
 
@@ -201,3 +172,34 @@ def _bytes(value: float) -> str:
         gigabytes = value / 1e9
         return f"{gigabytes:,.0f} GB" if gigabytes >= 10 else f"{gigabytes:.2g} GB"
     return f"{value / MEGABYTE:.2g} MB" if value < 1e7 else f"{value / MEGABYTE:,.0f} MB"
+
+
+_LINES: Final = (
+    ("cores of `collect`", ("collect, 0.1", "collect, 1.0"), _collect_cores),
+    ("cores of `stream`", ("batch", "stream", "pass, 10000", "pass, 100000"), _stream_cores),
+    (
+        "memory of `stream`: driver, JVM, Python workers",
+        tuple(unit for unit, name, _ in UNITS if name.startswith(_MEMORY)),
+        _memory,
+    ),
+    ("cores of `export`, without pages", ("apply",), _product("apply", _views, _cores, 1e-6)),
+    ("event topic, as published", ("event",), _product("event", _observations, _rate)),
+    (
+        "event topic, events of version 2",
+        ("compact event",),
+        _product("compact event", _observations, _rate),
+    ),
+    (
+        "event topic, a day of it, for each replica",
+        ("event",),
+        _product("event", _observations, _bytes, DAY_SECONDS),
+    ),
+    ("views topic, before compaction", ("view",), _product("view", _views, _rate)),
+    ("state of the stream", ("state",), _product("state", _partitions, _bytes)),
+    # A group's state is one value, so that each batch writes the groups that it touches whole.
+    (
+        "written to the checkpoint, at most",
+        ("state",),
+        _product("state", _partitions, _rate, 1 / PERIOD_SECONDS),
+    ),
+)

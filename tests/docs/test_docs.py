@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.docs import drills, performance, versions
 from tidemark.cli import HELP_LINES
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.md")])
@@ -66,3 +68,8 @@ def test_the_table_in_the_readme_has_every_verb() -> None:
     assert set(re.findall(r"^\| `tidemark ([a-z-]+)` \|", text, flags=re.MULTILINE)) == set(
         HELP_LINES
     )
+
+
+@pytest.mark.parametrize("tables", [drills, performance, versions], ids=lambda each: each.PAGE.stem)
+def test_a_page_has_the_tables_of_the_runs(tables: ModuleType) -> None:
+    assert tables.page() == tables.PAGE.read_text(encoding="utf-8"), "run `make docs`"

@@ -17,16 +17,11 @@ from tests.docs.performance import (
     SHOWN,
     figures_text,
     machine_text,
-    page,
     read_benchmarks,
     rows_of,
     shown_rows,
 )
 from tests.docs.sizing import UNITS, large_table, sizing_table
-
-
-def test_the_page_has_the_figures_of_the_benchmarks() -> None:
-    assert page() == PAGE.read_text(encoding="utf-8"), "run `make docs`"
 
 
 def test_every_figure_says_what_it_is_and_how_it_was_measured() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -91,26 +92,32 @@ def test_an_edited_block_is_out_of_date() -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "error"),
+    ("made", "text", "error"),
     [
-        ("model show no-such-scenario --steps 1", "invalid choice: 'no-such-scenario'"),
-        ("model show two-replica-write", "--steps --logs is required"),
-        ("model show two-replica-write --steps 7", "two-replica-write has no step 7"),
-        ("model show two-replica-write --logs 3,7", "two-replica-write has no step 7"),
+        (block, "model show no-such-scenario --steps 1", "invalid choice: 'no-such-scenario'"),
+        (block, "model show two-replica-write", "--steps --logs is required"),
+        (block, "model show two-replica-write --steps 7", "two-replica-write has no step 7"),
+        (block, "model show two-replica-write --logs 3,7", "two-replica-write has no step 7"),
         (
+            block,
             "model show two-replica-write --steps 1 --without horoscope",
             "two-replica-write has no column horoscope",
         ),
-        ("model ends unclean-election --protocol kip-1", "invalid choice: 'kip-1'"),
+        (block, "model ends unclean-election --protocol kip-1", "invalid choice: 'kip-1'"),
         (
+            block,
             "model counterexample kip-101.NoSuchInvariant",
             "there is no counterexample kip-101.NoSuchInvariant",
         ),
+        (definitions, "[KIP-1]", "KIP-1 has no page in KIPS"),
+        (definitions, "[`Horoscope.java:1`]", "Horoscope.java has no folder in FOLDERS"),
     ],
 )
-def test_a_block_with_an_unknown_name_is_rejected(order: str, error: str) -> None:
+def test_an_unknown_name_is_rejected(
+    made: Callable[[str], list[str]], text: str, error: str
+) -> None:
     with pytest.raises(ValueError, match=re.escape(error)):
-        block(order)
+        made(text)
 
 
 def test_an_excerpt_has_its_rows_and_marks_the_omitted_ones() -> None:
@@ -224,18 +231,6 @@ def test_every_known_kip_and_source_file_is_used() -> None:
     files = {source["file"] for label in labels if (source := SOURCE.fullmatch(label))}
     assert files == FOLDERS.keys()
     assert {label for label in labels if KIP.fullmatch(label)} == KIPS.keys()
-
-
-@pytest.mark.parametrize(
-    ("page", "error"),
-    [
-        ("[KIP-1]", "KIP-1 has no page in KIPS"),
-        ("[`Horoscope.java:1`]", "Horoscope.java has no folder in FOLDERS"),
-    ],
-)
-def test_a_link_to_an_unknown_kip_or_file_is_rejected(page: str, error: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(error)):
-        definitions(page)
 
 
 def test_the_common_claims_are_corrected() -> None:

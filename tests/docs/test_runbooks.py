@@ -11,21 +11,20 @@ import textwrap
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import click
 import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tests.docs.test_commands import assert_understood
+from tests.docs.test_commands import commands as commands_of
 from tests.docs.test_docs import anchors
 from tests.docs.texts import missing_texts
-from tests.verbs.recordings import trace
-from tidemark.cli import cli
+from tests.verbs.recordings import alerts_of, trace
 from tidemark.core.identity import alert_name, group_of
-from tidemark.core.records import Alert, decode_record, view_key
+from tidemark.core.records import Alert, view_key
 from tidemark.detect import DETECTORS
 from tidemark.detect.detector import Detector
 from tidemark.detect.thresholds import Detection
-from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.settings import Topics
 from tidemark_exporters.notify.derived_alerts import Heartbeat
 from tidemark_exporters.notify.payload import annotations_of
@@ -42,6 +41,8 @@ KAFKA = json.loads(
     (ROOT / "tests" / "testdata" / "kafka_commands.json").read_text(encoding="utf-8")
 )["options"]
 DETECTED = [alert_name(name) for name in DETECTORS]
+# Broker 1 led and had the records; broker 2 leads now and lacks them.
+UNCLEAN = alerts_of(trace("unclean"))
 
 
 def sections() -> list[tuple[str, str]]:
@@ -84,20 +85,9 @@ def variables() -> dict[str, str]:
 
 
 def commands() -> list[list[str]]:
-    """Every command of every block, as words: variables filled in, pipes split, `>` left out."""
-    found = []
-    for line in "".join(blocks(TEXT)).splitlines():
-        filled = re.sub(r"\$(\w+)", lambda match: variables()[match[1]], line)
-        lexer = shlex.shlex(filled, posix=True, punctuation_chars="|>;&")
-        lexer.whitespace_split = True
-        words: list[str] = []
-        for word in [*lexer, "|"]:
-            if word in {"|", "&&", ";"}:
-                found.append(words)
-                words = []
-            else:
-                words.append(word)
-    return [words[: words.index(">")] if ">" in words else words for words in found if words]
+    """Every command of every block, as words, with the variables filled in."""
+    filled = re.sub(r"\$(\w+)", lambda match: variables()[match[1]], "".join(blocks(TEXT)))
+    return list(commands_of(filled))
 
 
 def unique(program: str) -> list[str]:
@@ -125,12 +115,7 @@ def test_every_variable_is_set_at_the_beginning_and_nothing_else_is_to_be_filled
 
 @pytest.mark.parametrize("command", unique("tidemark"))
 def test_each_command_of_tidemark_is_understood(command: str) -> None:
-    """By the verb's own parser, types and choices included; nothing is run."""
-    _, verb, *arguments = shlex.split(command)
-    context = click.Context(cli)
-    found = cli.get_command(context, verb)
-    assert found is not None, verb
-    found.make_context(verb, arguments, parent=context)
+    assert_understood(command)
 
 
 @pytest.mark.parametrize("command", unique("kafka-"))
@@ -253,18 +238,6 @@ def test_runbook_addresses_end_in_an_anchor_of_the_page(alert: str) -> None:
     assert alert.lower() in anchors(RUNBOOKS)
 
 
-def alerts_of_an_unclean_election() -> list[Alert]:
-    """Broker 1 led and had the records; broker 2 leads now and lacks them."""
-    reducer = LineReducer(Detection())
-    rows = [
-        row
-        for number, line in enumerate(trace("unclean"), 1)
-        for row in reducer.reduce(Line(0, number, line))
-    ]
-    records = [decode_record(row.value) for row in rows if row.value is not None]
-    return [record for record in records if isinstance(record, Alert)]
-
-
 def walked(alert: Alert) -> list[str]:
     """The commands of an alert's runbook and of the sections that it leads to, filled in.
 
@@ -291,7 +264,7 @@ def walked(alert: Alert) -> list[str]:
 
 @pytest.mark.parametrize("name", ["KafkaUncleanElection", "KafkaCommittedDataLoss"])
 def test_the_log_that_is_saved_and_read_is_the_old_leaders(name: str) -> None:
-    (alert,) = [a for a in alerts_of_an_unclean_election() if a.labels["alertname"] == name]
+    (alert,) = [each for each in UNCLEAN if each.labels["alertname"] == name]
     assert (alert.labels["severity"], alert.labels.get("broker")) == ("critical", None)
     assert (alert.evidence["leader"], alert.evidence["leader_before"]) == (2, 1)
     named = [(line, re.findall(r"/broker-(\d+)", line)) for line in walked(alert)]
@@ -310,22 +283,11 @@ def test_no_command_saves_the_log_of_the_broker_in_the_label() -> None:
 
 def test_alerts_that_fire_lead_to_the_page() -> None:
     """Those of a recorded unclean election, and the heartbeat, which the exporter raises."""
-    alerts = alerts_of_an_unclean_election()
-    assert "KafkaCommittedDataLoss" in {alert.labels["alertname"] for alert in alerts}
-    for alert in [*alerts, Heartbeat(60.0, Detection().runbook_url, 0.0).alert(1.0)]:
+    assert "KafkaCommittedDataLoss" in {alert.labels["alertname"] for alert in UNCLEAN}
+    for alert in [*UNCLEAN, Heartbeat(60.0, Detection().runbook_url, 0.0).alert(1.0)]:
         page, _, anchor = alert.annotations["runbook_url"].partition("#")
         assert (page, anchor) == (Detection().runbook_url, alert.labels["alertname"].lower())
         assert anchor in anchors(RUNBOOKS)
-
-
-@pytest.mark.parametrize(
-    "path", sorted(ROOT.glob("dashboards/prometheus/*.yaml")), ids=lambda path: path.stem
-)
-def test_rules_lead_to_the_page(path: Path) -> None:
-    addresses = re.findall(r"runbook_url: (\S+)#(\w+)", path.read_text(encoding="utf-8"))
-    assert addresses
-    assert {page for page, _ in addresses} == {Detection().runbook_url}
-    assert {anchor for _, anchor in addresses} <= anchors(RUNBOOKS)
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda detector: detector.id)

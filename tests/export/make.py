@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
 from tidemark.core.identity import fingerprint
 from tidemark.core.records import (
     Alert,
@@ -147,3 +150,8 @@ def render(
     """The first refresh of a new exporter."""
     export = Export(max_series=max_series, granularity=granularity)
     return Renderer(export).render(table, counters, now)
+
+
+def samples_of(text: str) -> list[Sample]:
+    """Those of an exposition in the text format."""
+    return [sample for metric in text_string_to_metric_families(text) for sample in metric.samples]

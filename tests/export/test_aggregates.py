@@ -136,6 +136,7 @@ def sums(table: Table) -> dict[object, dict[str, Any]]:
 @settings(max_examples=40)
 @given(st.lists(st.tuples(some_view() | healthy_view(), st.booleans()), max_size=25))
 def test_aggregates_depend_only_on_the_newest_views(steps: list[tuple[View, bool]]) -> None:
+    """The newest view of a key counts, and none after a tombstone, also of an unknown key."""
     table, newest = Table(), dict[str, View]()
     for some, gone in steps:
         key = key_of(some)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,15 +34,21 @@ def led(*replicas: ReplicaView, **changes: Any) -> View:
     return view(replicas=[replica(1, 107, lag_ms=0.0), *replicas], log_end_offset=107, **changes)
 
 
-def test_the_cost_of_a_death() -> None:
-    assert measure_progress(led(replica(2, 104), replica(3))).at_risk == AtRisk(1, 0, 3, 50.0)
-    assert measure_progress(led(replica(2, 107), replica(3))).at_risk == AtRisk(1, 0, 0, 0.0)
-    alone = led(replica(2, 60), replica(3, 40), in_sync_replicas=[1])
-    assert measure_progress(alone).at_risk == AtRisk(1, 40, 7, 50.0)
-    assert measure_progress(led(replica(2), in_sync_replicas=None)).at_risk is None
-    assert measure_progress(led(replica(2), missed_passes=1)).at_risk is None
-    silent = view(replicas=[replica(1, error="refused"), replica(2), replica(3)])
-    assert measure_progress(silent).at_risk is None
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (led(replica(2, 104), replica(3)), AtRisk(1, 0, 3, 50.0)),
+        (led(replica(2, 107), replica(3)), AtRisk(1, 0, 0, 0.0)),
+        # The leader is alone in the in-sync set.
+        (led(replica(2, 60), replica(3, 40), in_sync_replicas=[1]), AtRisk(1, 40, 7, 50.0)),
+        (led(replica(2), in_sync_replicas=None), None),
+        (led(replica(2), missed_passes=1), None),
+        # The leader does not answer.
+        (view(replicas=[replica(1, error="refused"), replica(2), replica(3)]), None),
+    ],
+)
+def test_the_cost_of_a_death(seen: View, expected: AtRisk | None) -> None:
+    assert measure_progress(seen).at_risk == expected
 
 
 @st.composite
@@ -100,15 +107,19 @@ def test_the_metrics_of_brokers_and_replicas() -> None:
         (s.name, s.labels.get("broker", ""), s.labels.get("kind", "")): s.value
         for s in samples(rendered(table))
     }
-    assert found["tidemark_broker_records_at_risk", "1", "uncommitted"] == 3
-    assert found["tidemark_broker_records_at_risk", "1", "committed"] == 0
-    assert ("tidemark_broker_records_at_risk", "2", "committed") not in found
-    assert found["tidemark_broker_records_at_risk_age_seconds_max", "1", ""] == 0.05
-    assert found["tidemark_broker_isr_removal_seconds_min", "3", ""] == 11.0
-    assert found["tidemark_replica_high_watermark_lag_records", "3", ""] == 20
-    assert found["tidemark_replica_high_watermark_lag_seconds", "3", ""] == 0.9
-    assert found["tidemark_replica_high_watermark_lag_records", "1", ""] == 0
-    assert found["tidemark_partition_low_watermark", "", ""] == 10
+    expected = {
+        ("tidemark_broker_records_at_risk", "1", "uncommitted"): 3,
+        ("tidemark_broker_records_at_risk", "1", "committed"): 0,
+        # It leads nothing.
+        ("tidemark_broker_records_at_risk", "2", "committed"): None,
+        ("tidemark_broker_records_at_risk_age_seconds_max", "1", ""): 0.05,
+        ("tidemark_broker_isr_removal_seconds_min", "3", ""): 11.0,
+        ("tidemark_replica_high_watermark_lag_records", "3", ""): 20,
+        ("tidemark_replica_high_watermark_lag_seconds", "3", ""): 0.9,
+        ("tidemark_replica_high_watermark_lag_records", "1", ""): 0,
+        ("tidemark_partition_low_watermark", "", ""): 10,
+    }
+    assert {series: found.get(series) for series in expected} == expected
 
 
 def test_a_high_watermark_above_the_log_end_is_counted() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client.parser import text_string_to_metric_families
-
-from tests.export.make import NOW, broker_view, cluster_view, render, table_of, view
+from tests.export.make import NOW, broker_view, cluster_view, render, samples_of, table_of, view
 from tidemark.core.records import CheckpointView, ReplicaView, View
 from tidemark_exporters.export.counters import EventCounters
 
@@ -17,8 +15,7 @@ def values(*views: View) -> dict[tuple[str, str], float]:
     body = render(table_of(*views), EventCounters(), NOW, 50_000, "auto").body.decode()
     return {
         (sample.name, sample.labels["broker"]): sample.value
-        for family in text_string_to_metric_families(body)
-        for sample in family.samples
+        for sample in samples_of(body)
         if "checkpoint" in sample.name or "unflushed" in sample.name or "stop_clean" in sample.name
     }
 

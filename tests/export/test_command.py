@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tests.verbs.run import tidemark
+from tests.verbs.run import configured
 
 
 @pytest.fixture(autouse=True)
@@ -19,34 +19,10 @@ def logs_as_before() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "document", "message"),
-    [
-        (("--no-notify", "--only-notify"), "", "leave nothing to do"),
-        (("--only-notify",), "", "notify.receivers"),
-        ((), "export: {listn: 1}", "listn"),
-        (
-            (),
-            "notify: {receivers: [{name: hook, url_file: /nowhere/url}]}",
-            "url_file: cannot read the file: No such file",
-        ),
-    ],
-)
-def test_a_wrong_configuration_is_one_line(
-    tmp_path: Path, arguments: tuple[str, ...], document: str, message: str
-) -> None:
-    path = tmp_path / "tidemark.yaml"
-    path.write_text(document)
-    printed = tidemark("export", "--config", str(path), *arguments, code=2).err
-    assert message in printed
-    assert len(printed.splitlines()) == 1
-
-
 def test_a_port_in_use(tmp_path: Path) -> None:
-    path = tmp_path / "tidemark.yaml"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        path.write_text(f"export: {{listen: '{listen}'}}")
-        printed = tidemark("export", "--config", str(path), code=1).err
-    assert f"cannot listen on {listen}" in printed
+        printed = configured(tmp_path, f"export: {{listen: '{listen}'}}", "export", code=1).err
+    assert f"cannot listen on {listen}: Address already in use." in printed
+    assert "export.listen" in printed
     assert "Traceback" not in printed

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
+
 from tests.export.make import NOW, alert, counted
 from tests.scenarios.scenario import Scenario
+from tidemark.core.records import Alert
 from tidemark_exporters.evidence import range_text, ranges
 from tidemark_exporters.export.counters import (
     FIRED,
@@ -18,12 +21,13 @@ from tidemark_exporters.export.counters import (
 )
 
 EAST = 'kafka_cluster="east"'
+CUT = "tidemark_truncations_total"
 
 
 def test_counters_of_a_cluster_start_at_0_for_every_alert_name() -> None:
     counters = EventCounters()
     counters.add_cluster("east")
-    assert set(counters.values["tidemark_truncations_total"].values()) == {0}
+    assert set(counters.values[CUT].values()) == {0}
     assert counters.values["tidemark_leader_elections_total"] == {EAST: 0}
     assert counters.values[UNCLEAN].keys() == {
         f'{EAST},kind="{kind}"' for kind in ("confirmed", "suspected", "last_known_leader")
@@ -35,25 +39,86 @@ def test_counters_of_a_cluster_start_at_0_for_every_alert_name() -> None:
     assert not any(counters.values[FIRED].values())
 
 
-def test_a_loss_counts_its_records_and_an_update_the_additional_ones() -> None:
-    loss = partial(alert, "KafkaCommittedDataLoss", incident="ab")
-    counters = counted(
-        loss("firing", evidence={"proven": [5, 12], "exposed": None}),
-        loss("update", evidence={"proven": [5, 15], "exposed": [15, 18]}),
-        loss("update", evidence={"proven": [5, 15], "exposed": [15, 18]}),
-        loss("resolved", evidence={"proven": [5, 15], "exposed": None}),
-    )
-    assert counters.values[LOST] == {f'{EAST},kind="proven"': 10, f'{EAST},kind="exposed"': 3}
+loss = partial(alert, "KafkaCommittedDataLoss", incident="ab")
+truncation = partial(alert, "KafkaLogTruncation", incident="ab")
+SHRINK = {
+    "before": [1, 2, 3],
+    "after": [1],
+    "changed_at": NOW,
+    "leader": 1,
+    "suspected_cause": "does not answer",
+}
+OF_UNKNOWN_CAUSE = {"before": [2, 1], "after": [2], "suspected_cause": "gremlins"}
 
 
-def test_losses_of_two_incidents_are_added() -> None:
-    counters = counted(
-        *(
-            alert("KafkaCommittedDataLoss", incident=incident, evidence={"proven": [0, 4]})
-            for incident in ("ab", "cd")
-        )
-    )
-    assert counters.values[LOST][f'{EAST},kind="proven"'] == 8
+@pytest.mark.parametrize(
+    ("alerts", "expected"),
+    [
+        pytest.param(
+            [
+                loss("firing", evidence={"proven": [5, 12], "exposed": None}),
+                loss("update", evidence={"proven": [5, 15], "exposed": [15, 18]}),
+                loss("update", evidence={"proven": [5, 15], "exposed": [15, 18]}),
+                loss("resolved", evidence={"proven": [5, 15], "exposed": None}),
+            ],
+            {LOST: {f'{EAST},kind="proven"': 10, f'{EAST},kind="exposed"': 3}},
+            id="a loss counts its records and an update the additional ones",
+        ),
+        pytest.param(
+            [loss(evidence={"proven": [0, 4]}), loss(incident="cd", evidence={"proven": [0, 4]})],
+            {LOST: {f'{EAST},kind="proven"': 8, f'{EAST},kind="exposed"': 0}},
+            id="losses of two incidents are added",
+        ),
+        pytest.param(
+            [truncation(broker="1"), truncation(broker="2")],
+            {CUT: {f'{EAST},kind="possible"': 2}},
+            id="two truncating replicas of one election are two truncations",
+        ),
+        pytest.param(
+            [
+                truncation(incident=str(number), evidence={"committed_records_cut": verdict})
+                for number, verdict in enumerate(
+                    ("proven", "possible", "excluded", "another", None)
+                )
+            ],
+            {
+                CUT: {
+                    f'{EAST},kind="proven"': 1,
+                    f'{EAST},kind="possible"': 3,
+                    f'{EAST},kind="excluded"': 1,
+                }
+            },
+            id="a truncation is counted by its verdict",
+        ),
+        pytest.param(
+            [
+                alert(
+                    "KafkaUncleanElection", incident="a", evidence={"verdict": "last known leader"}
+                )
+            ],
+            {UNCLEAN: {f'{EAST},kind="last_known_leader"': 1}},
+            id="an election of the last known leader has its own kind",
+        ),
+        pytest.param(
+            [
+                alert("KafkaIsrChange", "firing", evidence=SHRINK),
+                alert("KafkaIsrChange", "update", evidence=SHRINK),
+                alert("KafkaIsrChange", partition="1", evidence=OF_UNKNOWN_CAUSE),
+            ],
+            {
+                SHRINKS_LED: {f'{EAST},broker="1"': 2},
+                SHRINKS_BY_CAUSE: {
+                    f'{EAST},cause="does not answer"': 2,
+                    f'{EAST},cause="unknown"': 1,
+                },
+            },
+            id="a shrink is counted by leader and by suspected cause",
+        ),
+    ],
+)
+def test_alerts_are_counted(alerts: list[Alert], expected: dict[str, dict[str, int]]) -> None:
+    counters = counted(*alerts)
+    assert {name: counters.values[name] for name in expected} == expected
 
 
 def test_a_confirmed_suspicion_counts_once_as_each() -> None:
@@ -69,63 +134,6 @@ def test_a_confirmed_suspicion_counts_once_as_each() -> None:
         f'{EAST},kind="confirmed"': 1,
     }
     assert sum(counters.values[FIRED].values()) == 2
-
-
-def test_two_truncating_replicas_of_one_election_are_two_truncations() -> None:
-    counters = counted(
-        *(alert("KafkaLogTruncation", incident="ab", broker=broker) for broker in ("1", "2"))
-    )
-    assert counters.values["tidemark_truncations_total"] == {f'{EAST},kind="possible"': 2}
-
-
-def test_a_truncation_is_counted_by_its_verdict() -> None:
-    verdicts = ("proven", "possible", "excluded", "another", None)
-    counters = counted(
-        *(
-            alert(
-                "KafkaLogTruncation",
-                incident=str(number),
-                evidence={"committed_records_cut": verdict},
-            )
-            for number, verdict in enumerate(verdicts)
-        )
-    )
-    assert counters.values["tidemark_truncations_total"] == {
-        f'{EAST},kind="proven"': 1,
-        f'{EAST},kind="possible"': 3,
-        f'{EAST},kind="excluded"': 1,
-    }
-
-
-def test_an_election_of_the_last_known_leader_has_its_own_kind() -> None:
-    counters = counted(
-        alert("KafkaUncleanElection", incident="ab", evidence={"verdict": "last known leader"})
-    )
-    assert counters.values[UNCLEAN] == {f'{EAST},kind="last_known_leader"': 1}
-
-
-def test_a_shrink_is_counted_by_leader_and_by_suspected_cause() -> None:
-    evidence = {
-        "before": [1, 2, 3],
-        "after": [1],
-        "changed_at": NOW,
-        "leader": 1,
-        "suspected_cause": "does not answer",
-    }
-    counters = counted(
-        alert("KafkaIsrChange", "firing", evidence=evidence),
-        alert("KafkaIsrChange", "update", evidence=evidence),
-        alert(
-            "KafkaIsrChange",
-            partition="1",
-            evidence={"before": [2, 1], "after": [2], "suspected_cause": "gremlins"},
-        ),
-    )
-    assert counters.values[SHRINKS_LED] == {f'{EAST},broker="1"': 2}
-    assert counters.values[SHRINKS_BY_CAUSE] == {
-        f'{EAST},cause="does not answer"': 2,
-        f'{EAST},cause="unknown"': 1,
-    }
 
 
 def test_a_cause_from_the_metadata_log_counts_as_that_cause() -> None:

@@ -24,7 +24,6 @@ from tidemark_exporters.notify import address, retrying_sender, webhook
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 from tidemark_exporters.notify.offsets import read_metadata, settled_ranges
 from tidemark_exporters.notify.payload import webhook_body
-from tidemark_exporters.notify.receiver_state import ReceiverState
 from tidemark_exporters.process import Exporter
 
 __all__ = ["make"]
@@ -174,10 +173,6 @@ class Two:
             self.failures,
         )
 
-    def break_first(self, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-        state: ReceiverState = self.delivery.senders[0]._state
-        monkeypatch.setattr(state, method, fail)
-
     def post(self) -> None:
         self.clock.now += 60
         self.delivery.tick({"east": self.clock.now})
@@ -191,7 +186,7 @@ def test_a_receiver_that_fails_stops_no_other(
     monkeypatch: pytest.MonkeyPatch, logged: list[Any], method: str, part: str
 ) -> None:
     two = Two()
-    two.break_first(monkeypatch, method)
+    monkeypatch.setattr(two.delivery.senders[0]._state, method, fail)
     two.delivery.alerts([(alert("KafkaOffline", severity="critical", at=two.clock.now), (0, 0))])
     two.post()
     assert len(two.hooks["good"].posted) == 1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client.parser import text_string_to_metric_families
-
-from tests.export.make import NOW, broker_view, cluster_view, render, table_of, view
+from tests.export.make import NOW, broker_view, cluster_view, render, samples_of, table_of, view
 from tidemark.core.events import JmxFigures
 from tidemark.core.metric_table import METRICS
 from tidemark.core.records import JmxView, ShrinkCounts
@@ -49,13 +47,11 @@ def test_each_figure_has_its_series_and_an_unknown_one_has_none() -> None:
         broker_view(2),
     )
     rendered = render(table, EventCounters(), NOW, 1000)
-    text = (rendered.body + rendered.counters).decode()
-    samples = {}
-    for metric in text_string_to_metric_families(text):
-        for sample in metric.samples:
-            if "jmx" in METRICS[sample.name].help.lower():
-                variant = [sample.labels[label] for label in METRICS[sample.name].labels[1:]]
-                samples[(sample.name, *variant)] = sample.value
+    samples = {
+        (each.name, *(each.labels[label] for label in METRICS[each.name].labels[1:])): each.value
+        for each in samples_of((rendered.body + rendered.counters).decode())
+        if "jmx" in METRICS[each.name].help.lower()
+    }
     name = "tidemark_broker"
     assert samples == {
         (f"{name}_purgatory_operations", "1", "produce"): 5,

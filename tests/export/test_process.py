@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import Counter
-from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from tests.export.make import NOW, alert, view
+from tests.dashboards.stage import Reader, Topic
+from tests.export.make import NOW, alert, samples_of, view
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.core.records import encode_record
 from tidemark.detect.thresholds import Detection, Override
@@ -37,18 +37,15 @@ OF_THE_PROCESS = (
 PAST = NOW - 200_000_000.0
 
 
-class ScriptedReader:
+class ScriptedReader(Reader):
     """A topic of one partition: each poll returns the next messages, the last ends the exporter."""
 
     scripts: dict[str, list[list[Message]]] = {}
     ends: dict[str, int] = {}
 
-    is_interrupted = False
-
     def __init__(self, _connection: Any, topic: str) -> None:
-        self.topic = topic
+        super().__init__(topic, Topic())
         self.end = {0: self.ends.get(topic, 0)}
-        self.position = 0
         self.exhausted: Callable[[], None] = lambda: None
         self._script = list(self.scripts.get(topic, []))
 
@@ -62,15 +59,6 @@ class ScriptedReader:
         messages = self._script.pop(0)
         self.position += len(messages)
         return messages
-
-    def caught_up(self) -> bool:
-        return self.position >= self.end[0]
-
-    def end_now(self) -> dict[int, int] | None:
-        return dict(self.end)
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.fixture
@@ -91,8 +79,8 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Exporter]]:
         # Without receivers there are no commits to read.
         exporter._open()
         exporter._counts.open()
-        for reader in (exporter._views, exporter._alerts):
-            assert isinstance(reader, ScriptedReader)
+        readers: list[Any] = [exporter._views, exporter._alerts]
+        for reader in readers:
             reader.exhausted = exporter._stopped.set
         made.append(exporter)
         return exporter
@@ -119,8 +107,7 @@ def values(exporter: Exporter) -> dict[str, float]:
     ).decode()
     return {
         sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value
-        for metric in text_string_to_metric_families(text)
-        for sample in metric.samples
+        for sample in samples_of(text)
     }
 
 
@@ -163,7 +150,6 @@ def test_new_alerts_are_counted_once(make: Callable[..., Exporter]) -> None:
 def test_records_of_unread_topics_are_counted_across_an_outage(
     make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "ENDS_SECONDS", 0.0)
     exporter = make({}, {"tidemark.replica-state": 3})
     seen: list[dict[int, int] | None] = [{0: 4}, None, None, {0: 6}]
 
@@ -173,7 +159,7 @@ def test_records_of_unread_topics_are_counted_across_an_outage(
         return seen.pop(0)
 
     monkeypatch.setattr(exporter._counts.readers["tidemark.replica-state"], "end_now", end_now)
-    exporter._watch_ends()
+    exporter._counts.watch(exporter._stopped, 0.0)
     assert values(exporter)["tidemark_event_records_total"] == 3
     assert values(exporter)["tidemark_dead_letters_total"] == 0
 

@@ -13,18 +13,6 @@ from tidemark_exporters.export.partition_row import PartitionRow
 from tidemark_exporters.export.table import Table
 
 
-def test_the_newest_view_of_a_key_wins_and_a_tombstone_deletes() -> None:
-    table = Table()
-    table.apply("east/orders/0", view(leader_epoch=4))
-    table.apply("east/orders/0", view(leader_epoch=5))
-    table.apply("east/orders/1", view(partition=1))
-    assert [row.view.leader_epoch for row in table.partitions.values()] == [5, 4]
-    table.apply("east/orders/0", None)
-    assert list(table.partitions) == ["east/orders/1"]
-    table.apply("east/never-seen/0", None)
-    assert list(table.partitions) == ["east/orders/1"]
-
-
 def test_tombstones_delete_brokers_and_clusters_too() -> None:
     table = table_of(cluster_view(), broker_view(1))
     assert table.clusters and table.brokers

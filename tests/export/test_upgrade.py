@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import requests
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import ROOT
 from tests.dashboards.stage import Stage, exporting
+from tests.export.make import samples_of
 from tidemark.core.records import Alert, View, decode_record, encode_record
 from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.receiver import WebhookReceiver
@@ -51,15 +51,6 @@ def exporter() -> Iterator[str]:
         yield stage.exporter
 
 
-def samples(exporter: str) -> list[tuple[str, dict[str, str], float]]:
-    text = requests.get(f"{exporter}/metrics", timeout=5).text
-    return [
-        (sample.name, sample.labels, sample.value)
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    ]
-
-
 def listed_items(exporter: str, path: str) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = requests.get(f"{exporter}/api/v1/{path}", timeout=5).json()[
         "items"
@@ -74,7 +65,7 @@ def newest(scope: str) -> dict[str, dict[str, Any]]:
 
 
 def test_metrics_are_those_of_the_old_views(exporter: str) -> None:
-    found = samples(exporter)
+    found = samples_of(requests.get(f"{exporter}/metrics", timeout=5).text)
     for view in newest("partition").values():
         place = {
             "kafka_cluster": view["kafka_cluster"],
@@ -82,12 +73,12 @@ def test_metrics_are_those_of_the_old_views(exporter: str) -> None:
             "partition": str(view["partition"]),
         }
         leaders = [
-            value
-            for name, labels, value in found
-            if name == "tidemark_partition_leader" and labels == place
+            sample.value
+            for sample in found
+            if sample.name == "tidemark_partition_leader" and sample.labels == place
         ]
         assert leaders == [view["leader"]], view
-    undecodable = [v for n, _, v in found if n == "tidemark_export_records_undecodable_total"]
+    undecodable = [s.value for s in found if s.name == "tidemark_export_records_undecodable_total"]
     assert undecodable and set(undecodable) == {0}
 
 

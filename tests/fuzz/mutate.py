@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import getitem
 from random import Random
 from typing import Any, Final
 
@@ -56,8 +58,8 @@ def _changed(data: bytes, random: Random, seeds: Sequence[bytes]) -> bytes:
 def _json_mutant(data: bytes, random: Random) -> bytes:
     document = json.loads(data)
     for _ in range(random.randint(1, 4)):
-        path = random.choice(list(_places(document)))
-        document = _replaced(document, path, random)
+        path = random.choice(list(places(document)))
+        document = replaced(document, path, _other(reduce(getitem, path, document), random))
     try:
         return json.dumps(document, ensure_ascii=random.random() < 0.5).encode(
             "utf-8", "surrogatepass"
@@ -66,18 +68,24 @@ def _json_mutant(data: bytes, random: Random) -> bytes:
         return b"["
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths to all values of a JSON document, its own first."""
     yield path
     if isinstance(value, dict | list):
         for key, nested in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _places(nested, (*path, key))
+            yield from places(nested, (*path, key))
 
 
-def _replaced(value: Any, path: tuple[Any, ...], random: Random) -> Any:
-    if path:
-        changed = value.copy()
-        changed[path[0]] = _replaced(value[path[0]], path[1:], random)
-        return changed
+def replaced(value: Any, path: tuple[Any, ...], other: Any) -> Any:
+    """The document with another value at a path."""
+    if not path:
+        return other
+    changed = value.copy()
+    changed[path[0]] = replaced(value[path[0]], path[1:], other)
+    return changed
+
+
+def _other(value: Any, random: Random) -> Any:
     match random.randrange(5):
         case 0 if isinstance(value, list) and value:
             return value * random.choice((2, 70))

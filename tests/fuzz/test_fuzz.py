@@ -10,7 +10,7 @@ from tests.fuzz.target import Target
 from tests.fuzz.targets import TARGETS
 from tidemark.core.errors import WireError
 
-INPUTS = 60
+INPUTS = 200
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -15,9 +15,8 @@ from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
 from tidemark.core.errors import WireError
 from tidemark.core.records import decode_record
-from tidemark.kafka import bounded_batches, unpacking
-from tidemark.kafka.bounded_batches import UnreadableBatch
-from tidemark.kafka.client_internals import bound_batches
+from tidemark.kafka import client_internals, unpacking
+from tidemark.kafka.client_internals import UnreadableBatch, bound_batches
 from tidemark.kafka.unpacking import DamagedRecordsError, UnreadableRecordsError, unpack
 
 NONE, GZIP = 0, 1
@@ -57,7 +56,7 @@ def test_batches_within_the_bound_are_read_as_before(codec: int) -> None:
 def test_a_batch_beyond_it_is_one_record_and_the_next_ones_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounded_batches, "MAX_BATCH_BYTES", 1_000_000)
+    monkeypatch.setattr(client_internals, "MAX_BATCH_BYTES", 1_000_000)
     bomb = batch([bytes(50_000_000)], 5)
     data = bomb + batch([b"c"], 6)
     tracemalloc.start()
@@ -76,7 +75,7 @@ def test_a_batch_beyond_it_is_one_record_and_the_next_ones_are_read(
 
 
 def test_only_what_unpacks_beyond_it_is_oversized(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_batches, "MAX_BATCH_BYTES", 1_000)
+    monkeypatch.setattr(client_internals, "MAX_BATCH_BYTES", 1_000)
     (large,) = records(batch([bytes(5_000)], 5))
     monkeypatch.setattr(default_records, "gzip_encode", lambda *_: b"not gzip")
     (damaged,) = records(batch([bytes(600)], 5))
@@ -84,7 +83,7 @@ def test_only_what_unpacks_beyond_it_is_oversized(monkeypatch: pytest.MonkeyPatc
 
 
 def test_it_stands_for_all_records_of_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_batches, "MAX_BATCH_BYTES", 1_000)
+    monkeypatch.setattr(client_internals, "MAX_BATCH_BYTES", 1_000)
     found = records(batch([bytes(600), bytes(600)], 10) + batch([b"c"], 12))
     assert [(each.offset, bytes(each.value)) for each in found] == [
         (11, b"\0batch of offsets 10 to 11: its records unpack to over 1000 bytes"),

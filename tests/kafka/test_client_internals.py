@@ -13,7 +13,7 @@ from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 from structlog.testing import capture_logs
 
 from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
-from tidemark.kafka import bounded_batches
+from tidemark.kafka import client_internals
 from tidemark.kafka.client import Producer, close_producer, outcome_of
 from tidemark.kafka.client_internals import GZIP_LEVEL, bound_batches, set_gzip_level
 
@@ -61,7 +61,7 @@ def test_another_version_of_the_library_costs_the_bound_and_no_more(
 ) -> None:
     value = bytes(2_000_000)
     data = batch(value)
-    monkeypatch.setattr(bounded_batches, "MAX_BATCH_BYTES", 1_000)
+    monkeypatch.setattr(client_internals, "MAX_BATCH_BYTES", 1_000)
     with monkeypatch.context() as other:
         parts_of_another_version(other)
         with capture_logs() as lines:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -310,6 +311,13 @@ class Rig:
         for _ in range(whole_seconds):
             self.step()
 
+    @contextmanager
+    def failing(self, failure: BaseException) -> Iterator[None]:
+        """The first address fails meanwhile."""
+        self.address.failure = failure
+        yield
+        self.address.failure = None
+
     def silence_readers(self, whole_seconds: int) -> None:
         """Posts and commits go on, the readers do not tick."""
         for _ in range(whole_seconds):
@@ -334,6 +342,12 @@ class Rig:
                 failures = {"down": DOWN, "refuse": REFUSED}
                 self.addresses[amount].failure = failures.get(action)
                 self.addresses[amount].bad_partition = "3" if action == "picky" else None
+
+    def deliver_at_once(self, *alerts: Alert) -> None:
+        """Writes, reads and posts before any time passes."""
+        self.write(*alerts)
+        self.read()
+        self.post()
 
     def deliver(self, *alerts: Alert, after: int = 3) -> None:
         """Writes and reads, and lets enough time pass for a group to be due."""

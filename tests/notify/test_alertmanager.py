@@ -83,11 +83,10 @@ def test_it_starts_when_it_fired_and_not_when_its_condition_began() -> None:
 
 
 def test_an_alert_that_came_and_went_during_an_outage_fires_and_then_resolves(rig: Rig) -> None:
-    rig.address.failure = DOWN
-    rig.deliver(alert(starts_at=NOW - 9, at=NOW + 1))
-    rig.deliver(alert(state="resolved", starts_at=NOW - 9, at=NOW + 5), after=100)
-    assert rig.committed is None
-    rig.address.failure = None
+    with rig.failing(DOWN):
+        rig.deliver(alert(starts_at=NOW - 9, at=NOW + 1))
+        rig.deliver(alert(state="resolved", starts_at=NOW - 9, at=NOW + 5), after=100)
+        assert rig.committed is None
     # It fires for a turn: Alertmanager notifies of a group at its own pace.
     rig.run(20)
     assert states(rig) == ["firing"]
@@ -149,10 +148,9 @@ def test_an_instance_that_was_down_gets_everything_at_its_first_answer() -> None
 
 def test_a_short_outage_may_have_been_a_restart(rig: Rig) -> None:
     rig.deliver(alert(), after=31)
-    rig.address.failure = DOWN
-    rig.address.restart()
-    rig.deliver(alert(partition="1"), after=2)
-    rig.address.failure = None
+    with rig.failing(DOWN):
+        rig.address.restart()
+        rig.deliver(alert(partition="1"), after=2)
     # Well before the next turn.
     rig.run(6)
     assert len(rig.address.active()) == 2
@@ -173,12 +171,11 @@ def test_a_bad_alert_is_left_out_and_posted_again_later(rig: Rig) -> None:
 
 
 def test_a_failure_that_is_not_of_the_content_is_tried_again(rig: Rig) -> None:
-    rig.address.failure = UNAUTHORIZED
-    rig.deliver(alert(), after=120)
-    (instance,) = rig.sender.report().addresses
-    assert set(instance.attempts) == {"again"}
-    assert (instance.waiting, instance.oldest) == (1, NOW)
-    rig.address.failure = None
+    with rig.failing(UNAUTHORIZED):
+        rig.deliver(alert(), after=120)
+        (instance,) = rig.sender.report().addresses
+        assert set(instance.attempts) == {"again"}
+        assert (instance.waiting, instance.oldest) == (1, NOW)
     rig.run(30)
     assert len(rig.address.active()) == 1
     assert rig.sender.report().addresses[0].waiting == 0

@@ -21,8 +21,6 @@ from tidemark.settings import Alertmanager, Cluster
 from tidemark_exporters.notify.delivery import READ_BACK, DeliveryMetrics, make_delivery
 from tidemark_exporters.notify.offsets import Commit, read_metadata
 
-BOTH = ("hook", "main/am:9093")
-
 
 class Both:
     """A webhook and an Alertmanager, with metrics."""
@@ -56,6 +54,18 @@ class Both:
     def value(self, name: str, **labels: str) -> float | None:
         return self.registry.get_sample_value(f"tidemark_{name}", labels)
 
+    def addresses(self) -> list[tuple[float | None, ...]]:
+        """Of each: length and age of its queue, its last success, its posts that were taken."""
+        return [
+            (
+                self.value("delivery_queue_length", receiver=name),
+                self.value("delivery_oldest_seconds", receiver=name),
+                self.value("delivery_last_success_timestamp_seconds", receiver=name),
+                self.value("delivery_attempts_total", receiver=name, outcome="ok"),
+            )
+            for name in ("hook", "main/am:9093")
+        ]
+
 
 def test_stalled_delivery_shows() -> None:
     rig = Both()
@@ -64,18 +74,10 @@ def test_stalled_delivery_shows() -> None:
     rig.delivery.alerts([(loss, (0, 0))])
     rig.step(3)
     rig.step(40)
-    for receiver in BOTH:
-        assert rig.value("delivery_queue_length", receiver=receiver) == 1
-        assert rig.value("delivery_oldest_seconds", receiver=receiver) == 43
-        assert rig.value("delivery_last_success_timestamp_seconds", receiver=receiver) is None
-        assert rig.value("delivery_attempts_total", receiver=receiver, outcome="ok") == 0
+    assert rig.addresses() == 2 * [(1, 43, None, 0)]
     rig.fail(None)
     rig.step(60)
-    for receiver in BOTH:
-        assert rig.value("delivery_queue_length", receiver=receiver) == 0
-        assert rig.value("delivery_oldest_seconds", receiver=receiver) == 0
-        assert rig.value("delivery_last_success_timestamp_seconds", receiver=receiver) == NOW + 103
-        assert rig.value("delivery_attempts_total", receiver=receiver, outcome="ok") == 1
+    assert rig.addresses() == 2 * [(0, 0, NOW + 103, 1)]
     for receiver in ("hook", "main"):
         assert rig.value("deliveries_total", receiver=receiver, outcome="delivered") == 1
         assert rig.value("deliveries_total", receiver=receiver, outcome="dropped") == 0

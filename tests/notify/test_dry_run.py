@@ -11,8 +11,7 @@ import pytest
 from tests.dashboards.stage import Stage
 from tests.export.make import alert, open_alert, view
 from tests.notify.rig import MemoryStore
-from tidemark.core.errors import ConfigError
-from tidemark.core.records import Alert, View, encode_record
+from tidemark.core.records import Alert, encode_record
 from tidemark.settings import Alertmanager, Notify, Receiver, Settings
 from tidemark.settings.maintenance import Maintenance
 from tidemark_exporters.notify import dry_run as module
@@ -20,6 +19,7 @@ from tidemark_exporters.notify.dry_run import dry_run
 from tidemark_exporters.notify.offsets import Commit
 
 LONG_AGO = 1_000.0
+OFFLINE = alert("KafkaOffline", severity="critical")
 
 
 class ReadOnlyStore(MemoryStore):
@@ -34,16 +34,15 @@ Play = Callable[..., list[str]]
 def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     def run(
         settings: Settings,
-        views: list[tuple[str, View]],
-        alerts: list[Alert],
+        *alerts: Alert,
         commits: dict[int, Commit] | None = None,
-        *,
         as_json: bool = False,
     ) -> list[str]:
+        """What it prints while these alerts are open: each in a view, and as a record."""
         stage = Stage()
-        for key, each in views:
-            stage.topics["tidemark.partition-views"].write(key, encode_record(each))
         for fired in alerts:
+            shown = encode_record(view(alerts=[open_alert(fired)]))
+            stage.topics["tidemark.partition-views"].write(fired.fingerprint, shown)
             stage.topics["tidemark.alerts"].write(fired.fingerprint, encode_record(fired))
         monkeypatch.setattr(module, "TopicReader", stage.reader)
         store = ReadOnlyStore()
@@ -77,11 +76,7 @@ def test_it_shows_the_receivers_of_each_open_alert_and_the_posts_to_each_receive
     lag = alert(starts_at=LONG_AGO, at=LONG_AGO)
     offline = alert("KafkaOffline", severity="critical", partition="1")
     note = alert("KafkaIsrChange", severity="info", topic="a\x1b[2Jb")
-    views = [
-        ("a", view(alerts=[open_alert(lag)])),
-        ("b", view(alerts=[open_alert(offline), open_alert(note)])),
-    ]
-    lines = play(routed(), views, [lag, offline, note])
+    lines = play(routed(), lag, offline, note)
     assert lines[0] == "3 open alerts, and where each belongs:"
     assert [line.split()[-2:] for line in lines[2:5]] == [
         ["00:16:40.000", "main"],
@@ -101,9 +96,7 @@ def test_it_shows_the_receivers_of_each_open_alert_and_the_posts_to_each_receive
 
 
 def test_json_is_one_object(play: Play) -> None:
-    fired = alert("KafkaOffline", severity="critical")
-    views = [("a", view(alerts=[open_alert(fired)]))]
-    (line,) = play(routed(), views, [fired], as_json=True)
+    (line,) = play(routed(), OFFLINE, as_json=True)
     shown = json.loads(line)
     assert shown["open"][0]["receivers"] == ["pager", "main"]
     assert shown["open"][0]["labels"]["alertname"] == "KafkaOffline"
@@ -111,8 +104,7 @@ def test_json_is_one_object(play: Play) -> None:
 
 
 def test_delivered_alerts_are_not_shown_again(play: Play) -> None:
-    fired = alert("KafkaOffline", severity="critical")
-    lines = play(routed(), [("a", view(alerts=[open_alert(fired)]))], [fired], {0: Commit(1)})
+    lines = play(routed(), OFFLINE, commits={0: Commit(1)})
     assert "pager: nothing would be sent" in lines
     # Open alerts are posted to Alertmanager again and again.
     assert len(payloads(lines)) == 1
@@ -125,13 +117,7 @@ def test_it_shows_muted_alerts(play: Play) -> None:
             name="rack", start="2000-01-01 00:00", end="2100-01-01 00:00", alerts=["KafkaOffline"]
         )
     ]
-    fired = alert("KafkaOffline", severity="critical")
-    lines = play(settings, [("a", view(alerts=[open_alert(fired)]))], [fired])
+    lines = play(settings, OFFLINE)
     assert lines[0] == "maintenance window rack is open until 2100-01-01 00:00:00.000"
     assert lines[3].endswith("pager, main (held back by rack)")
     assert payloads(lines) == []
-
-
-def test_without_receivers_there_is_nothing_to_show(play: Play) -> None:
-    with pytest.raises(ConfigError, match="has no receivers"):
-        play(Settings(), [], [])

@@ -21,6 +21,11 @@ PARTITIONS = 40
 SPREAD_SECONDS = 20
 
 
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
 def of_partition(partition: int, stopped: str, alive: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """What an unclean election leads to: name and fields of each alert."""
     lost, elected = int(stopped[partition % len(stopped)]), alive[partition % len(alive)]
@@ -86,8 +91,7 @@ def test_an_unclean_election_of_forty_partitions_is_three_posts(
     assert causes == {pages[0]["groupLabels"]["cause"]}
 
 
-def test_the_first_post_has_the_losses_first_and_sums_them_up() -> None:
-    rig = Rig()
+def test_the_first_post_has_the_losses_first_and_sums_them_up(rig: Rig) -> None:
     losses = [
         alert(**LOSS, partition=str(n), evidence={"proven": [100, 105 + n], "leader_before": 1})
         for n in range(3)
@@ -95,9 +99,7 @@ def test_the_first_post_has_the_losses_first_and_sums_them_up() -> None:
     elections = [
         alert("KafkaUncleanElection", severity="critical", partition=str(n)) for n in range(5)
     ]
-    rig.write(alert(partition="9"), *elections, *losses)
-    rig.read()
-    rig.post()
+    rig.deliver_at_once(alert(partition="9"), *elections, *losses)
     (post,) = rig.address.posts
     names = [each["labels"]["alertname"] for each in post["alerts"]]
     assert names == 3 * ["KafkaCommittedDataLoss"] + 5 * ["KafkaUncleanElection"] + [
@@ -109,11 +111,8 @@ def test_the_first_post_has_the_losses_first_and_sums_them_up() -> None:
     )
 
 
-def test_a_lone_loss_is_posted_at_once_with_its_own_summary() -> None:
-    rig = Rig()
-    rig.write(alert(**LOSS, evidence={"proven": [100, 105]}))
-    rig.read()
-    rig.post()
+def test_a_lone_loss_is_posted_at_once_with_its_own_summary(rig: Rig) -> None:
+    rig.deliver_at_once(alert(**LOSS, evidence={"proven": [100, 105]}))
     assert rig.address.posts[0]["commonAnnotations"]["summary"] == "A sentence."
     more = alert(**LOSS, partition="1", evidence={"proven": [1, 2]})
     rig.deliver(more, after=9)
@@ -125,18 +124,14 @@ def test_a_lone_loss_is_posted_at_once_with_its_own_summary() -> None:
     )
 
 
-def test_the_first_loss_after_offline_partitions_is_posted_at_once() -> None:
-    rig = Rig()
+def test_the_first_loss_after_offline_partitions_is_posted_at_once(rig: Rig) -> None:
     rig.deliver(alert("KafkaOffline", severity="critical"), after=1)
-    rig.write(alert("KafkaOffline", severity="critical", partition="1"), alert(**LOSS))
-    rig.read()
-    rig.post()
+    rig.deliver_at_once(alert("KafkaOffline", severity="critical", partition="1"), alert(**LOSS))
     assert rig.address.sizes() == [1, 2]
     assert len(keys(rig)) == 1
 
 
-def test_a_cause_is_resolved_with_its_last_alert() -> None:
-    rig = Rig()
+def test_a_cause_is_resolved_with_its_last_alert(rig: Rig) -> None:
     offline = [alert("KafkaOffline", severity="critical", partition=str(n)) for n in range(2)]
     ended = [
         alert("KafkaOffline", "resolved", NOW + 99, severity="critical", partition=str(n))
@@ -149,32 +144,25 @@ def test_a_cause_is_resolved_with_its_last_alert() -> None:
     assert len(keys(rig)) == 1
     # It is a page again, and urgent.
     again = alert("KafkaOffline", severity="critical", at=NOW + 100, starts_at=NOW + 97)
-    rig.write(again)
-    rig.read()
-    rig.post()
+    rig.deliver_at_once(again)
     assert rig.address.posts[3]["status"] == "firing"
     assert len(keys(rig)) == 1
 
 
-def test_a_warning_that_was_posted_does_not_take_a_page_in() -> None:
+def test_a_warning_that_was_posted_does_not_take_a_page_in(rig: Rig) -> None:
     """The receiver may not page for an update of a ticket."""
-    rig = Rig()
     rig.deliver(alert("KafkaFollowerLag"))
-    rig.write(alert(**LOSS, at=NOW + 3))
-    rig.read()
-    rig.post()
+    rig.deliver_at_once(alert(**LOSS, at=NOW + 3))
     assert [post["groupLabels"].get("broker") for post in rig.address.posts] == ["2", None]
     assert len(keys(rig)) == 2
 
 
-def test_an_alert_that_waits_in_two_states_keeps_its_order_when_a_cause_begins() -> None:
-    rig = Rig()
-    rig.address.failure = DOWN
-    fired, ended = alert(), alert(state="resolved", at=NOW + 1)
-    again = alert(at=NOW + 2, starts_at=NOW + 1)
-    rig.deliver(fired, ended, after=1)
-    rig.deliver(alert(**LOSS, partition="1"), again)
-    rig.address.failure = None
+def test_an_alert_that_waits_in_two_states_keeps_its_order_when_a_cause_begins(rig: Rig) -> None:
+    with rig.failing(DOWN):
+        fired, ended = alert(), alert(state="resolved", at=NOW + 1)
+        again = alert(at=NOW + 2, starts_at=NOW + 1)
+        rig.deliver(fired, ended, after=1)
+        rig.deliver(alert(**LOSS, partition="1"), again)
     rig.run(60)
     of_lag = per_alert(rig.address.notified)[fired.fingerprint]
     assert of_lag == ["firing", "resolved", "firing"]

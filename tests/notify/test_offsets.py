@@ -69,35 +69,32 @@ def with_settled(settled: set[int], end: int) -> Offsets:
     return offsets
 
 
-def test_no_record_is_posted_again_where_as_many_wait_as_may() -> None:
-    """By default 10,000 alerts may wait; the records between them have settled in any order."""
+@pytest.mark.parametrize(
+    ("end", "own", "is_whole"),
+    [
+        # By default 10,000 alerts may wait; the records between them have settled in any order.
+        (20_000, 10, True),
+        (100_000, 100, False),
+    ],
+)
+def test_metadata_has_a_bound_and_omits_alerts_that_may_be_posted_again(
+    end: int, own: int, is_whole: bool
+) -> None:
     chosen = random.Random(1)
-    settled = {offset for offset in range(1, 20_000) if chosen.random() < 0.5}
-    offsets = with_settled(settled, 20_000)
-    for number in range(10):
-        offsets.remember(alert(partition=str(number)))
-    commit = offsets.commits()[0]
-    assert commit.offset == 0
-    assert len(commit.metadata) <= MAX_METADATA_BYTES
-    again = Offsets({0: commit}, [0])
-    assert {n for n in range(20_000) if again.settled_before((0, n))} == settled
-
-
-def test_metadata_has_a_bound_and_omits_alerts_that_may_be_posted_again() -> None:
-    chosen = random.Random(2)
-    settled = {offset for offset in range(1, 100_000) if chosen.random() < 0.5}
-    offsets = with_settled(settled, 100_000)
-    own = [alert(partition=str(number)) for number in range(100)]
-    for each in own:
+    settled = {offset for offset in range(1, end) if chosen.random() < 0.5}
+    offsets = with_settled(settled, end)
+    fired = [alert(partition=str(number)) for number in range(own)]
+    for each in fired:
         offsets.remember(each)
     commit = offsets.commits()[0]
     assert commit.offset == 0
     assert len(commit.metadata) <= MAX_METADATA_BYTES
-    metadata = read_metadata(commit.metadata)
-    assert list(metadata.own) == [each.fingerprint for each in own[-MAX_OWN:]]
+    remembered = list(read_metadata(commit.metadata).own)
+    assert remembered == [each.fingerprint for each in fired[-MAX_OWN:]]
     again = Offsets({0: commit}, [0])
-    found = {offset for offset in range(100_000) if again.settled_before((0, offset))}
-    assert found < settled
+    found = {offset for offset in range(end) if again.settled_before((0, offset))}
+    assert found <= settled
+    assert (found == settled) is is_whole
     assert len(found) > 5000
 
 
@@ -111,14 +108,10 @@ def test_of_a_span_without_end_the_first_million_records_are_kept() -> None:
 @given(st.sets(st.integers(1, 200)), st.integers(0, 2**62))
 def test_packed_ranges_are_read_back(settled: set[int], first: int) -> None:
     offsets = with_settled(settled, 201)
-    ranges = [
-        (first + start, first + end) for start, end in read_metadata_ranges(offsets.commits()[0])
-    ]
+    commit = offsets.commits()[0]
+    found = settled_ranges(read_metadata(commit.metadata), commit.offset)
+    ranges = [(first + start, first + end) for start, end in found]
     assert unpack(pack(ranges, first), first) == ranges
-
-
-def read_metadata_ranges(commit: Commit) -> list[tuple[int, int]]:
-    return settled_ranges(read_metadata(commit.metadata), commit.offset)
 
 
 @pytest.mark.parametrize(

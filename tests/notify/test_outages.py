@@ -43,13 +43,14 @@ class Exporter:
         notify = Notify(receivers=[receiver], gather_seconds=0.05)
         settings = Settings(clusters=[Cluster(name="east")], notify=notify)
         clients = {"hook": make_clients(receiver)}
+        self.store = MemoryStore()
         self.delivery: Delivery = make_delivery(
-            settings, clients, {0: 1_000_000}, lambda *_: MemoryStore(), time.time
+            settings, clients, {0: 1_000_000}, lambda *_: self.store, time.time
         )
         self.delivery.start()
         self.attempts = 0
         self._open: dict[str, Alert] = {}
-        self._written = 0
+        self.written = 0
         self.expected: list[tuple[str, str]] = []
 
     def write(self, *alerts: Alert) -> None:
@@ -62,8 +63,8 @@ class Exporter:
                 self._open.pop(each.fingerprint, None)
             else:
                 self._open[each.fingerprint] = each
-            records.append((each, (0, self._written)))
-            self._written += 1
+            records.append((each, (0, self.written)))
+            self.written += 1
         self.delivery.alerts(records)
 
     def run(self, seconds: float, until: Callable[[], bool] | None = None) -> None:
@@ -126,11 +127,14 @@ def outage(webhook: Webhook, kind: Kind, seconds: float) -> None:
         # A repetition would arrive.
         exporter.run(0.4)
         assert sorted(received()) == sorted(exporter.expected)
+        # The loss does not wait behind the others.
+        assert received()[2] == (loss.fingerprint, "firing")
         order = [pair for pair in received() if pair[0] == fired(2).fingerprint]
         assert [state for _, state in order] == ["firing", "resolved"]
         assert not webhook.was_redirected()
     finally:
         exporter.delivery.stop(5.0)
+    assert exporter.store.commits[0].offset == exporter.written
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -124,11 +124,14 @@ def test_a_full_batch_is_due() -> None:
 
 def test_a_full_queue_drops_its_oldest_but_never_a_loss() -> None:
     queue = GroupedQueue(2, 2.0)
-    assert push(queue, LOSS, partition="loss") == []
-    assert push(queue, partition="0") == []
-    assert push(queue, broker="3", partition="1") == []
-    assert push(queue, partition="2") == ["0"]
-    assert push(queue, partition="3") == ["2"]
+    arrivals: list[dict[str, Any]] = [
+        {"name": LOSS, "partition": "loss"},
+        {"partition": "0"},
+        {"broker": "3", "partition": "1"},
+        {"partition": "2"},
+        {"partition": "3"},
+    ]
+    assert [push(queue, **each) for each in arrivals] == [[], [], [], ["0"], ["2"]]
     for number in range(5):
         assert push(queue, LOSS, partition=f"loss{number}") == []
     assert queue.waiting(NOW)[0] == 8

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.delivery.services import free_port
-from tests.verbs.run import Output, tidemark
+from tests.verbs.run import Output, configured
 from tidemark_lab.brokers.receiver import WebhookReceiver
 
 
 def run(tmp_path: Path, notify: object, name: str = "hook", code: int = 0) -> Output:
-    path = tmp_path / "tidemark.yaml"
-    path.write_text(json.dumps({"notify": notify}))
-    return tidemark("check-config", "--config", str(path), "--test-receiver", name, code=code)
+    text = json.dumps({"notify": notify})
+    return configured(tmp_path, text, "check-config", "--test-receiver", name, code=code)
 
 
 def test_a_receiver_that_takes_it(tmp_path: Path) -> None:

@@ -23,15 +23,14 @@ def rig(kind: str) -> Rig:
 
 
 def test_a_receiver_that_was_down_gets_everything_once_and_in_order(rig: Rig) -> None:
-    rig.address.failure = DOWN
-    first, second = episode(partition="0"), episode(partition="1")
-    rig.deliver(*first)
-    rig.deliver(second[0])
-    rig.run(120)
-    assert rig.address.posts == []
-    assert rig.address.attempts > 20
-    assert rig.committed is None
-    rig.address.failure = None
+    with rig.failing(DOWN):
+        first, second = episode(partition="0"), episode(partition="1")
+        rig.deliver(*first)
+        rig.deliver(second[0])
+        rig.run(120)
+        assert rig.address.posts == []
+        assert rig.address.attempts > 20
+        assert rig.committed is None
     rig.deliver(second[1], after=TURN)
     assert sorted(rig.address.notified) == sorted(transitions([*first, *second]))
     for each in (first, second):
@@ -93,10 +92,9 @@ def test_a_firing_repeated_by_a_stream_that_lost_its_state_is_not_posted(rig: Ri
 
 def test_an_update_is_not_posted_but_changes_a_waiting_alert(rig: Rig) -> None:
     rig.deliver(alert(description="7"), alert(state="update", description="9"))
-    rig.address.failure = DOWN
-    rig.deliver(alert(partition="1", description="old"))
-    rig.deliver(alert(state="update", partition="1", description="new"))
-    rig.address.failure = None
+    with rig.failing(DOWN):
+        rig.deliver(alert(partition="1", description="old"))
+        rig.deliver(alert(state="update", partition="1", description="new"))
     rig.deliver(alert(state="update", description="11"), after=10)
     assert [state for _, state in rig.address.notified] == ["firing", "firing"]
     texts = {e["labels"]["partition"]: e["annotations"] for e in reversed(rig.address.posted)}

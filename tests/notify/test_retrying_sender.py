@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http import HTTPStatus
+from typing import Any
 
 import pytest
 
@@ -20,14 +20,10 @@ from tests.notify.rig import (
     MemoryStore,
     Rig,
     settings_of,
-    transitions,
 )
-from tidemark.settings import Notify, Receiver, Settings
-from tidemark.web.http_client import make_clients
 from tidemark_exporters.notify import retrying_sender
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 from tidemark_exporters.notify.offsets import Commit
-from tidemark_lab.brokers.receiver import WebhookReceiver
 
 
 class Coordinator(MemoryStore):
@@ -59,8 +55,8 @@ class Coordinator(MemoryStore):
 class Running:
     """Delivery to one fake webhook, with its threads."""
 
-    def __init__(self, store: MemoryStore) -> None:
-        self.hook = FakeWebhook(Clock())
+    def __init__(self, store: Coordinator) -> None:
+        self.hook, self.store = FakeWebhook(Clock()), store
         self.delivery = make_delivery(
             settings_of("hook"), {"hook": [self.hook]}, {0: 0}, lambda *_: store
         )
@@ -79,11 +75,11 @@ class Running:
 
 
 @pytest.fixture
-def run() -> Iterator[Callable[[MemoryStore], Running]]:
+def run() -> Iterator[Callable[..., Running]]:
     started: list[Delivery] = []
 
-    def start(store: MemoryStore) -> Running:
-        running = Running(store)
+    def start(kind: type[Coordinator] = Coordinator, **options: Any) -> Running:
+        running = Running(kind(**options))
         started.append(running.delivery)
         return running
 
@@ -92,21 +88,20 @@ def run() -> Iterator[Callable[[MemoryStore], Running]]:
         delivery.stop(5)
 
 
-Run = Callable[[MemoryStore], Running]
+Run = Callable[..., Running]
 
 
 def test_posts_do_not_wait_for_commits_and_the_newest_commit_wins(run: Run) -> None:
-    store = Coordinator(hangs=True)
-    running = run(store)
+    running = run(hangs=True)
     running.lose()
-    assert store.entered.wait(10)
+    assert running.store.entered.wait(10)
     running.lose(20)
-    assert store.saved == []
-    store.free.set()
+    assert running.store.saved == []
+    running.store.free.set()
     running.delivery.stop(5)
-    assert len(store.saved) <= 2
-    assert store.saved[-1] == 21
-    assert store.closed
+    assert len(running.store.saved) <= 2
+    assert running.store.saved[-1] == 21
+    assert running.store.closed
 
 
 def test_a_post_waits_for_the_commit_of_the_one_before_it(run: Run) -> None:
@@ -117,13 +112,12 @@ def test_a_post_waits_for_the_commit_of_the_one_before_it(run: Run) -> None:
             time.sleep(0.05)
             return super().save(commits)
 
-    store = Slow()
-    running = run(store)
+    running = run(Slow)
     covered: list[int] = []
     take = running.hook.take
 
     def note(alerts: list[dict[str, object]]) -> None:
-        covered.append(store.saved[-1] if store.saved else 0)
+        covered.append(running.store.saved[-1] if running.store.saved else 0)
         take(alerts)
 
     running.hook.take = note  # type: ignore[method-assign]
@@ -141,50 +135,47 @@ def test_a_commit_that_failed_is_made_again(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(retrying_sender, "IDLE_SECONDS", 0.01)
-    store = Coordinator(failures=3)
-    running = run(store)
+    running = run(failures=3)
     running.lose()
-    wait_for(lambda: store.saved[-1:] == [1])
+    wait_for(lambda: running.store.saved[-1:] == [1])
     running.delivery.stop(5)
-    assert store.closed
+    assert running.store.closed
     assert capsys.readouterr().out.count("cannot commit what was delivered") == 1
 
 
 def test_the_end_waits_for_a_commit_only_so_long(run: Run) -> None:
-    store = Coordinator(hangs=True)
-    running = run(store)
+    running = run(hangs=True)
     running.lose()
-    assert store.entered.wait(10)
+    assert running.store.entered.wait(10)
     running.delivery.stop(0.05)
-    assert not store.closed
-    store.free.set()
-    wait_for(lambda: store.closed)
+    assert not running.store.closed
+    running.store.free.set()
+    wait_for(lambda: running.store.closed)
 
 
 def test_the_end_commits_once_more_where_a_commit_failed(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retrying_sender, "IDLE_SECONDS", 60.0)
-    store = Coordinator(failures=1)
-    running = run(store)
+    running = run(failures=1)
     running.lose()
-    wait_for(lambda: store.failures == 0)
+    wait_for(lambda: running.store.failures == 0)
     running.delivery.stop(5)
-    assert store.saved[-1] == 1
-    assert store.closed
+    assert running.store.saved[-1] == 1
+    assert running.store.closed
 
 
 def test_a_receiver_that_was_never_used_ends_at_once(run: Run) -> None:
-    store = Coordinator()
+    running = run()
     began = time.monotonic()
-    run(store).delivery.stop(5)
-    assert store.closed
+    running.delivery.stop(5)
+    assert running.store.closed
     assert time.monotonic() - began < 5
 
 
 def test_a_thread_that_fails_where_nothing_counts_it_ends_the_process(run: Run) -> None:
     """Counted, it goes on: tests/export/test_failures.py."""
-    running = run(MemoryStore())
+    running = run()
     running.hook.failure = RuntimeError("a bug")
     running.delivery.alerts([(alert("KafkaCommittedDataLoss"), (0, 0))])
     wait_for(lambda: running.delivery.failure is not None)
@@ -211,9 +202,8 @@ def test_a_failure_and_its_end_are_logged_once(
     kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rig = Rig(kind)
-    rig.address.failure = DOWN
-    rig.deliver(alert(), after=60)
-    rig.address.failure = None
+    with rig.failing(DOWN):
+        rig.deliver(alert(), after=60)
     rig.run(10)
     logged = capsys.readouterr().out
     assert logged.count("receiver does not take alerts, retrying") == 1
@@ -230,36 +220,3 @@ def test_retry_after_is_respected() -> None:
     assert rig.address.attempts == 1
     rig.run(4)
     assert rig.address.attempts == 2
-
-
-def test_a_receiver_that_was_down_gets_everything_once_over_real_connections() -> None:
-    """Real threads, sockets and retries; the two minutes themselves are in tests/delivery."""
-    with WebhookReceiver() as real:
-        real.answer = HTTPStatus.SERVICE_UNAVAILABLE
-        receiver = Receiver(name="hook", url=real.url, timeout_seconds=2.0)
-        settings = Settings(notify=Notify(receivers=[receiver], gather_seconds=0.1))
-        store = MemoryStore()
-        clients = {"hook": make_clients(receiver)}
-        delivery = make_delivery(settings, clients, {0: 0}, lambda *_: store)
-        delivery.start()
-        now = time.time()
-        start = now - 3
-        fired = [alert(partition=str(number), at=now, starts_at=start) for number in range(20)]
-        loss = alert("KafkaCommittedDataLoss", at=now, starts_at=start, severity="critical")
-        ended = [
-            alert(partition=str(number), state="resolved", at=now + 1, starts_at=start)
-            for number in range(5)
-        ]
-        records = [*fired, loss, *ended]
-        delivery.alerts([(each, (0, number)) for number, each in enumerate(records)])
-        (only,) = delivery.senders
-        wait_for(lambda: only.report().addresses[0].attempts["again"] > 0)
-        assert list(real.alerts()) == []
-        real.answer = HTTPStatus.OK
-        wait_for(lambda: len(list(real.alerts())) >= 26)
-        delivery.stop(10)
-    arrived = sorted((each.fingerprint or "", each.status) for each in real.alerts())
-    assert arrived == sorted(transitions(records))
-    # The loss does not wait behind the others.
-    assert real.alerts()[0].name == "KafkaCommittedDataLoss"
-    assert store.commits[0].offset == 26

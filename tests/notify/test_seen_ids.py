@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pytest
+
 from tidemark_exporters.notify.seen_ids import MAX_IDS, PLACES, SeenIds, _Table
 
 
-def test_an_id_is_new_once_and_known_for_half_of_the_bound() -> None:
-    seen = SeenIds()
+@pytest.fixture
+def seen() -> SeenIds:
+    return SeenIds()
+
+
+def test_an_id_is_new_once_and_known_for_half_of_the_bound(seen: SeenIds) -> None:
     assert seen.add("first")
     assert not seen.add("first")
     assert all(seen.add(f"{number}") for number in range(MAX_IDS // 2))
     assert not seen.add("first")
 
 
-def test_an_id_that_comes_again_stays_known() -> None:
-    seen = SeenIds()
+def test_an_id_that_comes_again_stays_known(seen: SeenIds) -> None:
     seen.add("often")
     for number in range(2 * MAX_IDS):
         seen.add(f"{number}")
         assert number % 1000 or not seen.add("often")
 
 
-def test_the_oldest_ids_are_forgotten() -> None:
-    seen = SeenIds()
+def test_the_oldest_ids_are_forgotten(seen: SeenIds) -> None:
     seen.add("first")
     for number in range(MAX_IDS):
         seen.add(f"{number}")
@@ -41,8 +45,7 @@ def test_numbers_that_share_a_place_are_distinct() -> None:
     assert 1 not in table
 
 
-def test_an_id_of_any_hash_is_known() -> None:
-    seen = SeenIds()
+def test_an_id_of_any_hash_is_known(seen: SeenIds) -> None:
     assert hash("") == 0
     assert seen.add("")
     assert not seen.add("")

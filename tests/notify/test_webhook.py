@@ -27,22 +27,15 @@ def rig() -> Rig:
     return Rig()
 
 
-def test_an_alert_and_its_end_are_two_posts(rig: Rig) -> None:
-    rig.deliver(*episode())
-    assert rig.address.sizes() == [1, 1]
-
-
 def test_alerts_of_one_cause_are_one_post(rig: Rig) -> None:
     rig.deliver(*(alert(partition=str(number)) for number in range(30)), alert(broker="3"))
     assert sorted(rig.address.sizes()) == [1, 30]
 
 
 def test_urgent_alerts_of_one_poll_are_one_post_at_once(rig: Rig) -> None:
-    rig.write(
+    rig.deliver_at_once(
         alert(), *(alert("KafkaOffline", severity="critical", partition=str(n)) for n in range(3))
     )
-    rig.read()
-    rig.post()
     # With what waits of their cause.
     assert rig.address.sizes() == [4]
     assert [each["labels"]["alertname"] for each in rig.address.posted][3] == "KafkaFollowerLag"
@@ -51,9 +44,8 @@ def test_urgent_alerts_of_one_poll_are_one_post_at_once(rig: Rig) -> None:
 def test_a_refused_batch_is_given_up_and_does_not_block_the_next(rig: Rig) -> None:
     """Nor is the resolution of a refused alert posted."""
     fired, ended = episode(partition="0")
-    rig.address.failure = REFUSED
-    rig.deliver(fired)
-    rig.address.failure = None
+    with rig.failing(REFUSED):
+        rig.deliver(fired)
     rig.deliver(ended, alert(partition="1"), after=PAUSE)
     assert rig.address.notified == transitions([alert(partition="1")])
     report = rig.sender.report()
@@ -67,25 +59,12 @@ def test_a_refused_batch_is_given_up_and_does_not_block_the_next(rig: Rig) -> No
 def test_no_alert_is_given_up_while_the_address_or_the_token_is_wrong(
     rig: Rig, status: int
 ) -> None:
-    rig.address.failure = NotDeliveredError(f"HTTP {status}", status=status)
-    fired = [alert("KafkaOffline", severity="critical", partition=str(n)) for n in range(70)]
-    rig.deliver(*fired, after=120)
-    rig.address.failure = None
+    with rig.failing(NotDeliveredError(f"HTTP {status}", status=status)):
+        fired = [alert("KafkaOffline", severity="critical", partition=str(n)) for n in range(70)]
+        rig.deliver(*fired, after=120)
     rig.run(60)
     assert sorted(rig.address.notified) == sorted(transitions(fired))
     assert rig.sender.report().outcomes == {"delivered": 70}
-
-
-def test_a_loss_is_kept_where_the_receiver_refuses_everything(rig: Rig) -> None:
-    rig.address.failure = REFUSED
-    rig.deliver(alert(**LOSS), alert())
-    rig.address.failure = None
-    rig.deliver(alert(partition="1"), after=PAUSE)
-    assert rig.address.notified == transitions([alert(partition="1")])
-    assert rig.committed == 0
-    rig.run(60)
-    assert rig.address.notified[1:] == transitions([alert(**LOSS)])
-    assert rig.committed == 3
 
 
 def test_a_loss_that_is_refused_for_ever_holds_back_nothing_else(rig: Rig) -> None:
@@ -112,13 +91,12 @@ def test_ends_are_left_out_on_request() -> None:
 
 def test_a_full_queue_drops_the_oldest_with_its_end_and_keeps_every_loss() -> None:
     rig = Rig(queue_size=2)
-    rig.address.failure = DOWN
-    loss = alert(**LOSS, broker="3", partition="9")
-    first, *others = (episode(partition=str(number)) for number in range(4))
-    rig.deliver(loss, first[0])
-    for each in others:
-        rig.deliver(each[0])
-    rig.address.failure = None
+    with rig.failing(DOWN):
+        loss = alert(**LOSS, broker="3", partition="9")
+        first, *others = (episode(partition=str(number)) for number in range(4))
+        rig.deliver(loss, first[0])
+        for each in others:
+            rig.deliver(each[0])
     rig.deliver(first[1], after=8)
     kept = [loss, others[1][0], others[2][0]]
     assert sorted(rig.address.notified) == sorted(transitions(kept))
@@ -127,11 +105,10 @@ def test_a_full_queue_drops_the_oldest_with_its_end_and_keeps_every_loss() -> No
 
 
 def test_after_an_outage_there_is_one_post_for_each_cause(rig: Rig) -> None:
-    rig.address.failure = DOWN
-    rig.deliver(alert(partition="0"))
-    for number in range(1, 20):
-        rig.deliver(alert(partition=str(number)), alert(broker="3", partition=str(number)))
-    rig.address.failure = None
+    with rig.failing(DOWN):
+        rig.deliver(alert(partition="0"))
+        for number in range(1, 20):
+            rig.deliver(alert(partition=str(number)), alert(broker="3", partition=str(number)))
     rig.run(6)
     assert rig.address.sizes() == [1, 19, 19]
 
@@ -228,14 +205,12 @@ def test_heartbeats_are_posted_while_the_readers_tick_each_with_its_own_id() -> 
 
 def test_a_heartbeat_that_failed_is_replaced_by_the_next() -> None:
     rig = Rig(heartbeat=True)
-    rig.address.failure = DOWN
-    rig.run(300)
-    rig.address.failure = None
+    with rig.failing(DOWN):
+        rig.run(300)
     rig.run(60)
     assert len(rig.address.posts) == 1
-    rig.address.failure = REFUSED
-    rig.run(60)
-    rig.address.failure = None
+    with rig.failing(REFUSED):
+        rig.run(60)
     rig.deliver(alert())
     assert rig.sender.report().outcomes == {"delivered": 1}
 

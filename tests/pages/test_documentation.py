@@ -71,11 +71,17 @@ def test_an_address_in_the_former_page_leads_on_to_the_chapter() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/docs/nothing", "/docs/", "/docs/../pyproject", "/docs/runbooks/", "/docs/a/b"]
+    ("path", "query", "status"),
+    [
+        *(
+            (path, "", HTTPStatus.NOT_FOUND)
+            for path in (
+                *("/docs/nothing", "/docs/", "/docs/../pyproject", "/docs/runbooks/", "/docs/a/b"),
+            )
+        ),
+        # A document takes no parameters.
+        ("/docs/runbooks", "q=1", HTTPStatus.BAD_REQUEST),
+    ],
 )
-def test_another_document_is_not_found(path: str) -> None:
-    assert site().answer(path, "").status is HTTPStatus.NOT_FOUND
-
-
-def test_a_document_takes_no_parameters() -> None:
-    assert site().answer("/docs/runbooks", "q=1").status is HTTPStatus.BAD_REQUEST
+def test_another_address_is_refused(path: str, query: str, status: HTTPStatus) -> None:
+    assert site().answer(path, query).status is status

@@ -10,6 +10,7 @@ from tidemark_exporters.pages.figures import COLOURS
 from tidemark_exporters.pages.responses import static_file
 
 CSS = static_file("tidemark.css")[0].decode()
+LIGHT, NIGHT = re.findall(r":root \{(.*?)\}", CSS, flags=re.DOTALL)[:2]
 TEXT = [
     *(
         (text, background)
@@ -33,10 +34,9 @@ SHAPES = [
 
 
 def scheme(dark: bool) -> dict[str, str]:
-    light, night = re.findall(r":root \{(.*?)\}", CSS, flags=re.DOTALL)[:2]
-    found = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})\b", light))
+    found = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})\b", LIGHT))
     return (
-        {**found, **dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})\b", night))} if dark else found
+        {**found, **dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})\b", NIGHT))} if dark else found
     )
 
 
@@ -67,7 +67,6 @@ def test_neighbouring_epochs_have_different_colours() -> None:
 
 
 def test_every_used_colour_is_defined_in_both_schemes() -> None:
-    light, night = re.findall(r":root \{(.*?)\}", CSS, flags=re.DOTALL)[:2]
-    defined = set(re.findall(r"--([a-z0-9-]+):", light))
+    defined = set(re.findall(r"--([a-z0-9-]+):", LIGHT))
     assert set(re.findall(r"var\(--([a-z0-9-]+)\)", CSS)) <= defined
-    assert set(re.findall(r"--([a-z0-9-]+):", night)) == defined
+    assert set(re.findall(r"--([a-z0-9-]+):", NIGHT)) == defined

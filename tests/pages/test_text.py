@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -40,18 +41,34 @@ def test_unknown_is_never_a_number() -> None:
     assert (count(0), offset(0), broker_list([]), duration(0)) == ("0", "0", "none", "0 ms")
 
 
-def test_counts_have_separators_and_keep_every_digit() -> None:
-    assert [counted(n, "record") for n in (1, 22_345)] == ["1 record", "22,345 records"]
-    assert count(2**53 + 1) == "9,007,199,254,740,993"
-    assert count(2.6) == "3"
-
-
-def test_times() -> None:
-    assert utc_time(NOW) == "2027-01-15 08:00:00 UTC"
-    assert iso_time(NOW + 0.5) == "2027-01-15T08:00:00.500Z"
-    assert age(NOW - 3, NOW) == "3 s ago"
-    assert age(NOW + 5, NOW) == "0 s ago"
-    assert age(NOW - 7_200, NOW) == "2 h ago"
+@pytest.mark.parametrize(
+    ("write", "values", "text"),
+    [
+        # Counts have separators and keep every digit.
+        (counted, (1, "record"), "1 record"),
+        (counted, (22_345, "record"), "22,345 records"),
+        (count, (2**53 + 1,), "9,007,199,254,740,993"),
+        (count, (2.6,), "3"),
+        (utc_time, (NOW,), "2027-01-15 08:00:00 UTC"),
+        (iso_time, (NOW + 0.5,), "2027-01-15T08:00:00.500Z"),
+        (age, (NOW - 3, NOW), "3 s ago"),
+        (age, (NOW + 5, NOW), "0 s ago"),
+        (age, (NOW - 7_200, NOW), "2 h ago"),
+        # Hidden and reordering characters become visible.
+        (visible, (TRICKY,), "orders\ufffd/?&#\n%00 {{7*7}}"),
+        (visible, ("a\x00b\u200bc\ud800",), "a\ufffdb\ufffdc\ufffd"),
+        # Arabic letter mark, soft hyphen, word joiner, inhibited symmetric swapping, annotation
+        # anchor, tag letter.
+        (
+            visible,
+            ("a\u061cb\u00adc\u2060d\u206ae\ufff9f\U000e0041",),
+            "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffd",
+        ),
+        (visible, ("naïve 日本 👍",), "naïve 日本 👍"),
+    ],
+)
+def test_values_as_text(write: Callable[..., str], values: tuple[Any, ...], text: str) -> None:
+    assert write(*values) == text
 
 
 @pytest.mark.parametrize("value", [None, 1e300, float("nan"), -1, "2027", [1]])
@@ -84,18 +101,6 @@ def test_page_addresses_escape_values_and_omit_null() -> None:
 )
 def test_only_web_addresses_become_links(address: str, is_web: bool) -> None:
     assert web_address(address) == (address if is_web else None)
-
-
-def test_hidden_and_reordering_characters_become_visible() -> None:
-    assert visible(TRICKY) == "orders\ufffd/?&#\n%00 {{7*7}}"
-    assert visible("a\x00b\u200bc\ud800") == "a\ufffdb\ufffdc\ufffd"
-    # Arabic letter mark, soft hyphen, word joiner, inhibited symmetric swapping, annotation
-    # anchor, tag letter.
-    assert (
-        visible("a\u061cb\u00adc\u2060d\u206ae\ufff9f\U000e0041")
-        == "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffd"
-    )
-    assert visible("naïve 日本 👍") == "naïve 日本 👍"
 
 
 def test_lost_ranges_and_when_they_were_written() -> None:

@@ -46,6 +46,10 @@ def delete(cycle: LifeCycle, alert: TrackedAlert) -> Alerts:
     return cycle.end([alert], Judgement.DELETED, lambda _: True)
 
 
+def remove(cycle: LifeCycle, alert: TrackedAlert) -> Alerts:
+    return cycle.end([alert], Judgement.REMOVED, lambda _: True)
+
+
 def expire(cycle: LifeCycle, alert: TrackedAlert) -> Alerts:
     return cycle.expire_events([FIRING, alert])[1:]
 
@@ -62,6 +66,7 @@ REACHED: dict[
     (Phase.PENDING, Judgement.DUE): (replace(PENDING, held=2), judge(HELD)),
     (Phase.PENDING, Judgement.ABSENT): (PENDING, judge()),
     (Phase.PENDING, Judgement.DELETED): (PENDING, delete),
+    (Phase.PENDING, Judgement.REMOVED): (PENDING, remove),
     (Phase.FIRING, Judgement.HELD): (FIRING, judge(HELD)),
     (Phase.FIRING, Judgement.REVISED): (FIRING, judge(Condition("warning", "", revision="2"))),
     (Phase.FIRING, Judgement.ESCALATED): (FIRING, judge(Condition("critical", "worse"))),
@@ -70,6 +75,7 @@ REACHED: dict[
     (Phase.FIRING, Judgement.EXPIRED): (EVENT, expire),
     (Phase.FIRING, Judgement.ACKED): (EVENT, acknowledge),
     (Phase.FIRING, Judgement.DELETED): (FIRING, delete),
+    (Phase.FIRING, Judgement.REMOVED): (FIRING, remove),
 }
 
 

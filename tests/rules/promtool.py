@@ -110,69 +110,70 @@ def events(
     )
 
 
-def event_cases(rules: list[Rule]) -> Iterator[Case]:
-    """The counters change at step 20 (5 min). Window and keep_firing_for are 15 minutes each."""
-    fires_then_ends = {285: False, 330: True, 1500: True, 2700: False}
-    yield events(rules, "one event fires and ends", "0x20 1x280", fires_then_ends)
-    yield events(rules, "a burst within one scrape fires", "3x20 400x280", fires_then_ends)
-    yield events(rules, "a series that starts with its event fires", "_x20 1x280", fires_then_ends)
-    yield events(rules, "a series that starts at 0 fires", "_x16 0x4 1x280", fires_then_ends)
-    yield events(
-        rules,
+_FIRES_THEN_ENDS = {285: False, 330: True, 1500: True, 2700: False}
+# For 15 minutes, the window has both versions.
+_UPGRADE = ("1x19 _x280", "_x20 1x280")
+# Name, values, second -> whether it fires, samples of tidemark_build_info by version: the counters,
+# and the version, change at step 20 (5 min). Window and keep_firing_for are 15 minutes each.
+_EVENTS: tuple[tuple[str, str, dict[int, bool], tuple[str, ...]], ...] = (
+    ("one event fires and ends", "0x20 1x280", _FIRES_THEN_ENDS, ()),
+    ("a burst within one scrape fires", "3x20 400x280", _FIRES_THEN_ENDS, ()),
+    ("a series that starts with its event fires", "_x20 1x280", _FIRES_THEN_ENDS, ()),
+    ("a series that starts at 0 fires", "_x16 0x4 1x280", _FIRES_THEN_ENDS, ()),
+    (
         "an event while nothing was scraped",
         "0x20 _x80 1x200",
         {1500: False, 1560: True, 3600: False},
-        "1x20 _x80 1x300",
-    )
-    yield events(
-        rules,
+        ("1x20 _x80 1x300",),
+    ),
+    (
         "an old event does not fire again after a gap",
         "1x100 _x80 1x200",
         {2730: False, 3600: False},
-        "1x100 _x80 1x300",
-    )
-    yield events(
-        rules,
+        ("1x100 _x80 1x300",),
+    ),
+    (
         "old events do not fire in a new Prometheus",
         "_x20 7x200",
         {330: False, 900: False},
-        "_x20 1x300",
-    )
-    yield events(
-        rules,
+        ("_x20 1x300",),
+    ),
+    (
         "the reset of a new exporter does not fire",
         "5x100 0x100",
         {1530: False, 2700: False},
-    )
-    yield events(
-        rules,
+        (),
+    ),
+    (
         "an event right after the start of a new exporter fires",
         "5x100 0x4 1x200",
         {1545: False, 1620: True},
-    )
-    # An upgrade at step 20: for 15 minutes, the window has both versions.
-    upgrade = ("1x19 _x280", "_x20 1x280")
-    yield events(
-        rules,
+        (),
+    ),
+    (
         "an event after an upgrade fires",
         "5x19 0x12 7x260",
         {315: False, 480: False, 510: True, 1140: True},
-        *upgrade,
-    )
-    yield events(
-        rules,
+        _UPGRADE,
+    ),
+    (
         "a series that starts with its event after an upgrade fires",
         "_x32 7x260",
         {315: False, 510: True, 1140: True},
-        *upgrade,
-    )
-    yield events(
-        rules,
+        _UPGRADE,
+    ),
+    (
         "an upgrade alone does not fire",
         "5x19 0x280",
         dict.fromkeys(range(285, 1500, 60), False),
-        *upgrade,
-    )
+        _UPGRADE,
+    ),
+)
+
+
+def event_cases(rules: list[Rule]) -> Iterator[Case]:
+    for name, values, expected, exporters in _EVENTS:
+        yield events(rules, name, values, expected, *exporters)
 
 
 def state_cases(rules: list[Rule]) -> Iterator[Case]:

@@ -59,14 +59,17 @@ def every_rule() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_promtool_accepts_the_rules(path: Path) -> None:
-    promtool("check", "rules", "--lint=all", "--lint-fatal", str(path))
-
-
-@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
-def test_rules_fire_and_end_as_written(path: Path) -> None:
-    promtool("test", "rules", str(path))
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("check", "rules", "--lint=all", "--lint-fatal", str(path)) for path in FILES),
+        # The rules fire and end as the tests say.
+        *(("test", "rules", str(path)) for path in TESTS),
+    ],
+    ids=[path.stem for path in (*FILES, *TESTS)],
+)
+def test_promtool_accepts_the_rules_and_their_tests(arguments: tuple[str, ...]) -> None:
+    promtool(*arguments)
 
 
 def test_each_replication_alert_fires_waits_and_ends(tmp_path: Path) -> None:

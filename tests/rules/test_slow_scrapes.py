@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.dashboards.expected import ANNOTATIONS
-from tests.rules.test_dashboards import FILES, VARIABLES, load
+from tests.rules.test_dashboards import FILES, filled, load
 from tests.rules.test_rules import promtool
 
 # Seconds between two scrapes, and the minute of the change.
@@ -67,10 +67,7 @@ CASES: dict[str, tuple[str, str, range]] = {
 def each_annotation() -> Iterator[Any]:
     for path in FILES:
         for each in load(path)["annotations"]["list"]:
-            expression = each["expr"]
-            for variable, value in VARIABLES.items():
-                expression = expression.replace(variable, value)
-            yield pytest.param(each["name"], expression, id=f"{path.stem}-{each['name']}")
+            yield pytest.param(each["name"], filled(each["expr"]), id=f"{path.stem}-{each['name']}")
 
 
 def test_every_annotation_has_a_case() -> None:

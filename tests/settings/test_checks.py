@@ -153,7 +153,7 @@ from tidemark.web.options import WebFile
             "detect.runbook_url: every alert shows this URL",
         ),
         (
-            "notify: {external_url: 'https://u@t.example.org/'}",
+            "notify: {external_url: 'https://s3cret@t.example.org/'}",
             "notify.external_url: every alert shows this URL",
         ),
         (
@@ -161,15 +161,7 @@ from tidemark.web.options import WebFile
             "detect.disabled[1]: no such detector; there are AT_MIN_ISR, ",
         ),
         ("log_format: xml", "log_format"),
-    ],
-)
-def test_wrong_options_are_named_in_one_line(text: str, message: str, tmp_path: Path) -> None:
-    assert message in refused(text, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "cure"),
-    [
+        # A value beyond its limits has them.
         ("topics: {partitions: 100000}", "Expected `int` <= 1024."),
         ("collect: {pass_seconds: 0}", "Expected `float` > 0."),
         ("clusters: [{name: a, jmx: [{broker: -1, url: 'http://h:1'}]}]", "Expected `int` >= 0."),
@@ -179,12 +171,17 @@ def test_wrong_options_are_named_in_one_line(text: str, message: str, tmp_path: 
         ("stream: {master: local(4)}", "write local[4], spark://host:7077, yarn or"),
         ("collect: {collector: ''}", "Expected `str` of length >= 1."),
         ("kafka: {bootstrap_servers: []}", "write an entry, or leave it out"),
+        (
+            "notify: {receivers: [{name: r, url: 'hooks.example.org/s3cret'}]}",
+            "it is not an http:// or https:// URL",
+        ),
     ],
 )
-def test_a_value_beyond_its_limits_has_them(text: str, cure: str, tmp_path: Path) -> None:
-    message = refused(text, tmp_path)
-    assert cure in message
-    assert "regex" not in message
+def test_wrong_options_are_named_in_one_line(text: str, message: str, tmp_path: Path) -> None:
+    shown = refused(text, tmp_path)
+    assert message in shown
+    assert "regex" not in shown
+    assert "s3cret" not in shown
 
 
 def patterns(kind: Any, name: str) -> Iterator[tuple[str, str | None]]:
@@ -214,18 +211,6 @@ def test_a_section_is_no_near_word_for_an_option_of_its_name(tmp_path: Path) -> 
     message = refused("detect: {overrides: [{clusters: east, topics: a}]}", tmp_path)
     assert "detect.overrides[0]: unknown field; there are topics, fire_passes, " in message
     assert "did you mean" not in message
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "notify: {receivers: [{name: r, url: 'hooks.example.org/s3cret'}]}",
-        "detect: {runbook_url: 'https://u:s3cret@r.example.org/'}",
-        "notify: {external_url: 'https://s3cret@t.example.org/'}",
-    ],
-)
-def test_the_message_about_a_url_hides_its_secret(text: str, tmp_path: Path) -> None:
-    assert "s3cret" not in refused(text, tmp_path)
 
 
 def test_an_at_sign_in_the_path_of_a_published_url_is_no_login(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidemark.core.errors import ConfigError
@@ -42,6 +42,11 @@ def message(call: Callable[[], object]) -> str:
     return ""
 
 
+# Deep and recursive documents end.
+@example("[" * 5_000)
+@example("{a: " * 5_000)
+@example("&a [*a]")
+@example("x: &a [1, 1]\n" + "y: &b [" + "*a," * 9 + "*a]")
 @few
 @given(st.text(alphabet="{}[]:-&*!<%|>'\"#, \n\t\\abc019.~é\x00", max_size=60))
 def test_any_text_is_a_document_or_one_line(text: str) -> None:
@@ -66,14 +71,6 @@ def test_any_document_is_settings_or_one_line(
 def test_no_message_shows_the_value_of_a_variable(name: str, text: str) -> None:
     shown = message(lambda: load_settings(None, {name: text}))
     assert text not in shown
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["[" * 5_000, "{a: " * 5_000, "&a [*a]", "x: &a [1, 1]\n" + "y: &b [" + "*a," * 9 + "*a]"],
-)
-def test_deep_and_recursive_documents_end(text: str) -> None:
-    assert message(lambda: parse_yaml(text, "file")).count("\n") == 0
 
 
 def test_brackets_in_brackets_end_at_the_bound() -> None:

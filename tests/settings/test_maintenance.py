@@ -22,66 +22,47 @@ def window(**changes: Any) -> Maintenance:
     )
 
 
-@pytest.mark.parametrize(
-    ("moment", "is_open"),
-    [
-        ("2026-11-21 21:59:59", False),
-        ("2026-11-21 22:00:00", True),
-        ("2026-11-22 01:59:59", True),
-        ("2026-11-22 02:00:00", False),
-        ("2026-11-28 23:00:00", False),
-    ],
-)
-def test_once(moment: str, is_open: bool) -> None:
-    assert (read_schedule(window()).open_until(at(moment)) is not None) is is_open
+SATURDAYS = {"start": "22:00", "end": "02:00", "days": ["saturday"]}
+WITHIN_A_DAY = {"start": "08:00", "end": "09:30", "days": ["monday", "tuesday"]}
+BERLIN = {**SATURDAYS, "time_zone": "Europe/Berlin"}
+# An explicit offset wins over the zone.
+OFFSET = {
+    "start": "2026-11-21T22:00:00+05:30",
+    "end": "2026-11-22T02:00:00+05:30",
+    "time_zone": "Europe/Berlin",
+}
 
 
 @pytest.mark.parametrize(
-    ("moment", "is_open"),
+    ("changes", "moment", "end"),
     [
+        ({}, "2026-11-21 21:59:59", None),
+        ({}, "2026-11-21 22:00:00", "2026-11-22 02:00"),
+        ({}, "2026-11-22 01:59:59", "2026-11-22 02:00"),
+        ({}, "2026-11-22 02:00:00", None),
+        ({}, "2026-11-28 23:00:00", None),
         # 21 November 2026 is a Saturday.
-        ("2026-11-20 23:00", False),
-        ("2026-11-21 22:00", True),
-        ("2026-11-22 01:59", True),
-        ("2026-11-22 02:00", False),
-        ("2026-11-22 23:00", False),
-        ("2026-11-28 23:00", True),
+        (SATURDAYS, "2026-11-20 23:00", None),
+        (SATURDAYS, "2026-11-21 22:00", "2026-11-22 02:00"),
+        (SATURDAYS, "2026-11-22 01:59", "2026-11-22 02:00"),
+        (SATURDAYS, "2026-11-22 02:00", None),
+        (SATURDAYS, "2026-11-22 23:00", None),
+        (SATURDAYS, "2026-11-28 23:00", "2026-11-29 02:00"),
+        (WITHIN_A_DAY, "2026-11-23 08:00", "2026-11-23 09:30"),
+        (WITHIN_A_DAY, "2026-11-23 09:30", None),
+        (WITHIN_A_DAY, "2026-11-25 08:30", None),
+        # In winter and in summer.
+        (BERLIN, "2026-11-21 21:00", "2026-11-22 01:00"),
+        (BERLIN, "2026-07-04 20:00", "2026-07-05 00:00"),
+        # The clocks go back at 03:00 on 25 October 2026: the window still ends at 02:00.
+        (BERLIN, "2026-10-24 20:00", "2026-10-25 00:00"),
+        (OFFSET, "2026-11-21 16:29", None),
+        (OFFSET, "2026-11-21 16:30", "2026-11-21 20:30"),
     ],
 )
-def test_weekly_over_midnight(moment: str, is_open: bool) -> None:
-    assert (
-        read_schedule(window(start="22:00", end="02:00", days=["saturday"])).open_until(at(moment))
-        is not None
-    ) is is_open
-
-
-def test_weekly_within_a_day() -> None:
-    schedule = read_schedule(window(start="08:00", end="09:30", days=["monday", "tuesday"]))
-    assert schedule.open_until(at("2026-11-23 08:00")) == at("2026-11-23 09:30")
-    assert schedule.open_until(at("2026-11-23 09:30")) is None
-    assert schedule.open_until(at("2026-11-25 08:30")) is None
-
-
-def test_times_follow_the_zone_in_summer_and_winter() -> None:
-    schedule = read_schedule(
-        window(start="22:00", end="02:00", days=["saturday"], time_zone="Europe/Berlin")
-    )
-    assert schedule.open_until(at("2026-11-21 21:00")) == at("2026-11-22 01:00")
-    assert schedule.open_until(at("2026-07-04 20:00")) == at("2026-07-05 00:00")
-    # The clocks go back at 03:00 on 25 October 2026: the window still ends at 02:00.
-    assert schedule.open_until(at("2026-10-24 20:00")) == at("2026-10-25 00:00")
-
-
-def test_an_explicit_offset_wins_over_the_zone() -> None:
-    schedule = read_schedule(
-        window(
-            start="2026-11-21T22:00:00+05:30",
-            end="2026-11-22T02:00:00+05:30",
-            time_zone="Europe/Berlin",
-        )
-    )
-    assert schedule.open_until(at("2026-11-21 16:29")) is None
-    assert schedule.open_until(at("2026-11-21 16:30")) == at("2026-11-21 20:30")
+def test_until_when_a_window_is_open(changes: dict[str, Any], moment: str, end: str | None) -> None:
+    expected = None if end is None else at(end)
+    assert read_schedule(window(**changes)).open_until(at(moment)) == expected
 
 
 @pytest.mark.parametrize(

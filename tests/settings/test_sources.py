@@ -93,15 +93,6 @@ def test_structures_are_yaml_in_one_line() -> None:
         load_settings(None, {"TIDEMARK_CLUSTERS": "[{name: east"})
 
 
-def test_unknown_variables_are_ignored() -> None:
-    assert (
-        load_settings(
-            None, {"TIDEMARK_PORT_9754_TCP": "tcp://10.0.0.1:9754", "TIDEMARK_CONFIG": "x"}
-        )
-        == Settings()
-    )
-
-
 @pytest.mark.parametrize(
     ("variable", "cure"),
     [
@@ -127,10 +118,12 @@ def test_a_variable_that_would_weaken_a_connection_is_refused(variable: str, cur
     assert "hunter2" not in str(raised.value)
 
 
-def test_the_variables_of_kubernetes_services_are_ignored() -> None:
+def test_unknown_variables_and_those_of_kubernetes_services_are_ignored() -> None:
     """Those of a service named tidemark-kafka-bootstrap, which Strimzi creates."""
     service = "TIDEMARK_KAFKA_BOOTSTRAP"
     environ = {
+        "TIDEMARK_PORT_9754_TCP": "tcp://10.0.0.1:9754",
+        "TIDEMARK_CONFIG": "x",
         f"{service}_SERVICE_HOST": "10.0.0.1",
         f"{service}_SERVICE_PORT": "9091",
         f"{service}_SERVICE_PORT_TCP_CLIENTTLS": "9093",

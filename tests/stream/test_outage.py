@@ -9,8 +9,7 @@ import pytest
 
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.stream.health import StreamHealth
-from tidemark.stream.outage import is_outage
-from tidemark.stream.query import watch
+from tidemark.stream.query import is_outage, watch
 
 TIMED_OUT = (
     "[STREAM_FAILED] Query terminated with exception: java.util.concurrent.ExecutionException\n"

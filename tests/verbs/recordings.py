@@ -9,6 +9,9 @@ from tests.conftest import ROOT
 from tests.scenarios.scenario import Scenario
 from tests.traces import batches
 from tidemark.core.codec import encode_batch
+from tidemark.core.records import Alert
+from tidemark.detect.thresholds import Detection
+from tidemark.observations.recorded_lines import Line, LineReducer
 
 TRACES = ROOT / "tests" / "testdata" / "traces"
 
@@ -26,6 +29,17 @@ def trace(name: str) -> list[bytes]:
     return [
         encode_batch(batch)
         for batch in batches((TRACES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
+    ]
+
+
+def alerts_of(lines: Iterable[bytes]) -> list[Alert]:
+    """The records of the alerts that encoded batches lead to."""
+    reducer = LineReducer(Detection())
+    return [
+        record
+        for number, line in enumerate(lines, 1)
+        for record in reducer.records(Line(0, number, line), "alerts")
+        if isinstance(record, Alert)
     ]
 
 

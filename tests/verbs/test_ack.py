@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -113,12 +114,6 @@ class Log:
     def __init__(self, alerts: list[Alert]) -> None:
         self.alerts, self.later = alerts, list[bytes]()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
     def read_to_end(self) -> list[Message]:
         return messages(b"not a record", *map(encode_record, self.alerts))
 
@@ -133,7 +128,7 @@ def messages(*values: bytes) -> list[Message]:
 @pytest.fixture
 def log(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Log:
     made = Log(list(scenario.alerts.values()))
-    monkeypatch.setattr(command, "TopicReader", lambda *_: made)
+    monkeypatch.setattr(command, "TopicReader", lambda *_: nullcontext(made))
     return made
 
 

@@ -34,13 +34,14 @@ def recorded_until(path: Path, is_end: Any) -> str:
 def test_an_offline_partition_whose_replicas_are_silent(tmp_path: Path) -> None:
     path = recorded_until(tmp_path / "e", lambda o: o.leader is None and not o.in_sync_replicas)
     out = run(path, code=3).out
-    assert (
-        "Leader 1 was last seen at 2001-09-09 01:46:44.207: committed up to 12, log end 12. " in out
+    texts = (
+        "Leader 1 was last seen at 2001-09-09 01:46:44.207: committed up to 12, log end 12. ",
+        "7 [5, 12)",
+        "broker 1 truncates from 12 to 5",
+        "No replica answers: no election can succeed now.",
+        "If broker 1 (last sampled 2001-09-09 01:46:44.207) comes back",
     )
-    assert "7 [5, 12)" in out
-    assert "broker 1 truncates from 12 to 5" in out
-    assert "No replica answers: no election can succeed now." in out
-    assert "If broker 1 (last sampled 2001-09-09 01:46:44.207) comes back" in out
+    assert [text for text in texts if text not in out] == []
     answer = json.loads(run(path, "--json", code=3).out)
     assert (answer["best"], answer["loses_nothing"], answer["commands"]) == (None, False, [])
     lost = {choice["broker"]: choice["committed"] for choice in answer["choices"]}

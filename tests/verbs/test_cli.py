@@ -53,14 +53,3 @@ finally:
     )
     assert (ended.returncode, ended.stderr) == (0, "none\n")
     assert all(f"  {verb} " in ended.stdout for verb in HELP_LINES)
-
-
-@pytest.mark.parametrize(
-    "arguments", [("nonsense",), ("version", "--nonsense"), ("check-config", "too", "many")]
-)
-def test_wrong_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
-    captured = tidemark(*arguments, code=2)
-    assert captured.out == ""
-    assert "Traceback" not in captured.err
-    assert captured.err.count("\n") == 1
-    assert "--help` lists what it takes." in captured.err

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.verbs.run import tidemark
+from tests.verbs.run import configured, tidemark
 from tidemark import __version__
 from tidemark.assets import list_assets
 from tidemark.cli import HELP_LINES, cli
@@ -83,20 +83,18 @@ def test_json_of_the_verbs_without_kafka(tmp_path: Path) -> None:
 
 
 def test_json_of_check_config_is_one_object_also_where_nothing_answers(tmp_path: Path) -> None:
-    path = tmp_path / "c.yaml"
-    path.write_text(
+    text = (
         "kafka: {bootstrap_servers: ['127.0.0.1:1']}\nclusters: [{name: a, "
-        "bootstrap_servers: ['127.0.0.1:1']}]",
-        encoding="utf-8",
+        "bootstrap_servers: ['127.0.0.1:1']}]"
     )
-    checked = json.loads(tidemark("check-config", "--config", str(path), "--json").out)
+    checked = json.loads(configured(tmp_path, text, "check-config", "--json").out)
     assert checked == {
-        "config": str(path),
+        "config": str(tmp_path / "tidemark.yaml"),
         "clusters": ["a"],
         "misspelt_variables": {},
         "warnings": [],
     }
-    found = tidemark("check-config", "--config", str(path), "--reach", "--acls", "--json", code=1)
+    found = configured(tmp_path, text, "check-config", "--reach", "--acls", "--json", code=1)
     reached = json.loads(found.out)["reach"]
     assert [each["name"] for each in reached] == ["kafka (Tidemark's own topics)", "cluster a"]
     assert all("refused the connection" in each["error"] for each in reached)

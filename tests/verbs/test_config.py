@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.verbs.run import tidemark
+from tests.verbs.run import configured, tidemark
 from tidemark import __version__
-from tidemark.verbs import version
 
 
 def test_version_prints_the_versions_for_a_bug_report() -> None:
@@ -26,7 +25,7 @@ def test_version_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
             raise PackageNotFoundError
         return "3.0"
 
-    monkeypatch.setattr(version, "version_of", without)
+    monkeypatch.setattr("importlib.metadata.version", without)
     assert "pyspark not installed" in tidemark("version").out
 
 
@@ -37,10 +36,7 @@ def test_check_config_accepts_the_reference() -> None:
     assert shown.err == "warning: nothing is watched: add `clusters`.\n"
 
 
-def test_check_config_without_a_file_warns_that_nothing_is_watched(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("TIDEMARK_CONFIG", raising=False)
+def test_check_config_without_a_file_warns_that_nothing_is_watched() -> None:
     shown = tidemark("check-config")
     assert shown.out == "ok: defaults and environment; watched clusters: none\n"
     assert shown.err == (
@@ -51,10 +47,9 @@ def test_check_config_without_a_file_warns_that_nothing_is_watched(
 
 
 def test_a_file_of_collectors_may_have_what_the_streams_client_cannot_take(tmp_path: Path) -> None:
-    path = tmp_path / "c.yaml"
-    path.write_text("kafka: {client: {proxy_url: 'http://p:3128'}}", encoding="utf-8")
-    assert "kafka.client.proxy_url" in tidemark("check-config", "--config", str(path), code=2).err
-    assert tidemark("check-config", "--no-stream", "--config", str(path)).out.startswith("ok: ")
+    text = "kafka: {client: {proxy_url: 'http://p:3128'}}"
+    assert "kafka.client.proxy_url" in configured(tmp_path, text, "check-config", code=2).err
+    assert configured(tmp_path, text, "check-config", "--no-stream").out.startswith("ok: ")
 
 
 def test_check_config_reads_the_path_of_the_file_from_the_environment(
@@ -68,46 +63,17 @@ def test_check_config_reads_the_path_of_the_file_from_the_environment(
     assert "warning" not in shown.err
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("collct: {}", "unknown field `collct`"),
-        (
-            "kafka: {client: {security_protocl: SSL}}",
-            ("client: unknown field `security_protocl`; did you mean `security_protocol`?"),
-        ),
-        (
-            "clusters: [{name: a, client: {sasl_plain_password_file: /nonexistent/secret}}]",
-            "client.sasl_plain_password_file: cannot read the file: No such file",
-        ),
-        ("clusters: [{name: a, topics_allow: ['(']}]", "is not a regular expression"),
-        (": :", "is not YAML"),
-    ],
-)
-def test_check_config_reports_the_error_in_one_line(
-    text: str, message: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "c.yaml"
-    path.write_text(text, encoding="utf-8")
-    captured = tidemark("check-config", "--config", str(path), code=2)
-    assert captured.out == ""
-    assert message in captured.err
-    assert captured.err.startswith("tidemark: ")
-    assert captured.err.count("\n") == 1
-
-
 def test_check_config_reach_reports_every_kafka_that_does_not_answer(tmp_path: Path) -> None:
     with socket.socket() as taken:
         # Bound but not listening: connections to the port are refused.
         taken.bind(("127.0.0.1", 0))
         server = f"127.0.0.1:{taken.getsockname()[1]}"
-        path = tmp_path / "c.yaml"
-        path.write_text(
+        text = (
             f"kafka: {{bootstrap_servers: ['{server}']}}\n"
             f"clusters: [{{name: east, bootstrap_servers: ['{server}'], "
             f"jmx: [{{broker: 1, url: 'http://{server}/metrics'}}]}}]"
         )
-        lines = tidemark("check-config", "--config", str(path), "--reach", code=1).err.splitlines()
+        lines = configured(tmp_path, text, "check-config", "--reach", code=1).err.splitlines()
     assert len(lines) == 4
     assert lines[0].startswith("kafka (Tidemark's own topics): ")
     assert lines[1].startswith("cluster east: ")
@@ -117,25 +83,3 @@ def test_check_config_reach_reports_every_kafka_that_does_not_answer(tmp_path: P
         "right?"
     )
     assert lines[3] == "tidemark: 2 of 2 Kafka connections failed."
-
-
-@pytest.mark.parametrize(
-    ("document", "text"),
-    [
-        (
-            "stream: {web_config_file: /nowhere/web.yml}",
-            "the web configuration: No such file",
-        ),
-        (
-            "collect: {watchdog_url_file: /nowhere/url}",
-            "collect.watchdog_url_file: cannot read the file: No such file",
-        ),
-        ("collect: {watchdog_url: 'http://a', watchdog_url_file: b}", "give one of them"),
-    ],
-)
-def test_files_of_servers_and_of_the_watchdog_are_checked(
-    tmp_path: Path, document: str, text: str
-) -> None:
-    path = tmp_path / "tidemark.yaml"
-    path.write_text(document)
-    assert text in tidemark("check-config", "--config", str(path), code=2).err

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.event_strategies import batches
+from tests.fuzz.mutate import places, replaced
 from tests.verbs.recordings import recording, trace
 from tidemark.assess.losses import read_losses
 from tidemark.core.alert_records import decode_alerts
@@ -57,12 +58,10 @@ extremes: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The paths to all leaves."""
-    if isinstance(value, dict | list) and value:
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        return [leaf for key, inner in items for leaf in places(inner, (*path, key))]
-    return [path]
+def leaves(line: Any) -> list[tuple[Any, ...]]:
+    """The paths to all values that are no parent of others."""
+    paths = set(places(line))
+    return sorted(paths - {path[:-1] for path in paths if path}, key=str)
 
 
 @st.composite
@@ -70,13 +69,10 @@ def damaged(draw: st.DrawFn) -> list[bytes]:
     """Some lines of a recording, each with a few leaves replaced, shuffled a little."""
     lines = []
     for index in draw(st.lists(st.integers(0, len(LINES) - 1), min_size=5, max_size=25)):
-        line = json.loads(json.dumps(LINES[index]))
+        line = LINES[index]
         for _ in range(draw(st.integers(0, 3))):
-            *path, last = draw(st.sampled_from(places(line)))
-            inner: Any = line
-            for step in path:
-                inner = inner[step]
-            inner[last] = json.loads(json.dumps(draw(extremes)))
+            path = draw(st.sampled_from(leaves(line)))
+            line = replaced(line, path, draw(extremes))
         lines.append(json.dumps(line).encode())
     return lines
 

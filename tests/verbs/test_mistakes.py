@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import os
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 import yaml
 
-from tests.conftest import need
+from tests.certificates import openssl
 from tests.verbs.run import tidemark
 
 MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
 SECRET = "hunter2"
 
 
-def _openssl(folder: Path, *arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+@pytest.fixture(scope="module", autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """Verbs configure the logs of the whole process."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need("openssl")
     made = tmp_path_factory.mktemp("files")
     (made / "empty").write_bytes(b"")
     (made / "secret").write_text(SECRET)
@@ -38,13 +41,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "binary").write_bytes(b"\xff\xfe" + SECRET.encode())
     request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=t"
     for key, certificate in (("key.pem", "certificate.pem"), ("other.pem", "ca.pem")):
-        _openssl(made, *request.split(), "-keyout", key, "-out", certificate)
-    _openssl(
+        openssl(made, *request.split(), "-keyout", key, "-out", certificate)
+    openssl(
         made,
         *("pkcs8", "-topk8", "-in", "key.pem"),
         *("-out", "encrypted.pem", "-passout", "pass:right"),
     )
-    _openssl(made, *("ec", "-in", "key.pem", "-out", "old.pem"))
+    openssl(made, *("ec", "-in", "key.pem", "-out", "old.pem"))
     return made
 
 
@@ -56,8 +59,6 @@ def test_there_are_enough() -> None:
 def test_a_mistake_is_one_line_with_a_cure(
     mistake: dict[str, Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:
-        monkeypatch.delenv(name)
     for key, name in (("web", "web.yaml"), ("properties", "client.properties")):
         if key in mistake:
             text = mistake[key].replace("$DIR", str(folder))

@@ -4,7 +4,7 @@ from typing import Any
 
 from kafka.errors import KafkaTimeoutError
 
-from tidemark.verbs.check_config.own_topics import size_lines
+from tidemark.verbs.check_config.rights import size_lines
 
 CURE = (
     "  kafka-configs.sh --bootstrap-server kafka:9092 --alter --entity-type topics "

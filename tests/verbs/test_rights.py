@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.documented_rights import Right, optional_rights, rights_of_verbs
-from tests.verbs.run import tidemark
+from tests.verbs.run import configured
 from tidemark.collect.metadata.refusals import ASKED, QUORUM, RECORDS, TOPICS
 from tidemark.core.events import Batch, Observation, Pass, Replica
 from tidemark.settings import Cluster, Settings, Topics
@@ -80,9 +80,7 @@ def test_a_verb_is_ok_only_with_all_its_rights(state: str, line: str) -> None:
 
 
 def test_the_commands_are_those_of_the_docs(tmp_path: Path) -> None:
-    config = tmp_path / "c.yaml"
-    config.write_text("clusters: [{name: orders}]\n")
-    out = tidemark("check-config", "--acls", "--config", str(config)).out
+    out = configured(tmp_path, "clusters: [{name: orders}]\n", "check-config", "--acls").out
     commands = [line for line in out.splitlines() if line.startswith("kafka-acls.sh")]
     for line in commands:
         words = shlex.split(line)
@@ -124,9 +122,8 @@ def test_the_optional_grants_are_those_of_the_docs() -> None:
 
 @pytest.mark.parametrize("verb", [*acls.verb_grants(Settings())])
 def test_acls_prints_the_commands_of_each_verb_under_its_name(verb: str, tmp_path: Path) -> None:
-    config = tmp_path / "c.yaml"
-    config.write_text("kafka: {bootstrap_servers: [k:9092]}\n")
-    out = tidemark("check-config", "--acls", "--config", str(config)).out
+    text = "kafka: {bootstrap_servers: [k:9092]}\n"
+    out = configured(tmp_path, text, "check-config", "--acls").out
     section = out.partition(f"# Tidemark's own topics: {verb}\n")[2].partition("#")[0]
     settings = Settings()
     settings.kafka.bootstrap_servers = ["k:9092"]
@@ -135,9 +132,7 @@ def test_acls_prints_the_commands_of_each_verb_under_its_name(verb: str, tmp_pat
 
 
 def test_optional_commands_are_printed_as_such(tmp_path: Path) -> None:
-    config = tmp_path / "c.yaml"
-    config.write_text("clusters: []\n")
-    out = tidemark("check-config", "--acls", "--config", str(config)).out
+    out = configured(tmp_path, "clusters: []\n", "check-config", "--acls").out
     sections = re.findall(r"^# .*optional: .*\n(kafka-acls\.sh .*)$", out, re.MULTILINE)
     assert len(sections) == len(acls.optional_grants(Settings()))
     # Deletion is printed nowhere else.

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import ssl
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import bcrypt
 import pytest
 import requests
 
 from tests.certificates import Authority
+from tests.cluster.running_verbs import running
 from tests.delivery.services import free_port
-from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
@@ -63,37 +58,6 @@ class Secure:
         return context.wrap_socket(connection, server_hostname="127.0.0.1")
 
 
-@contextmanager
-def running(folder: Path, verb: str, port: int, web: Secure | None) -> Iterator[None]:
-    servers = {"bootstrap_servers": [f"127.0.0.1:{free_port()}"]}
-    options: dict[str, Any] = {"listen": f"127.0.0.1:{port}"}
-    if web is not None:
-        options["web_config_file"] = str(web.file)
-    document = {"kafka": servers, "clusters": [{"name": "east", **servers}], verb: options}
-    path = folder / "tidemark.yaml"
-    path.write_text(json.dumps(document))
-    with (folder / "log").open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tidemark.cli", verb, "--config", str(path)],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            env=dict(os.environ),
-        )
-    try:
-
-        def runs() -> None:
-            assert process.poll() is None
-
-        wait_until(lambda: listens(port), SECONDS, f"{verb} listens", check=runs)
-        yield
-        assert process.poll() is None
-    finally:
-        process.kill()
-        process.wait()
-    assert PASSWORD not in (folder / "log").read_text()
-
-
 def listens(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -120,10 +84,16 @@ def crowd(stack: ExitStack, port: int, web: Secure | None) -> list[socket.socket
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "secure"])
 def test_probes_are_answered_within_a_second(verb: str, secure: bool, tmp_path: Path) -> None:
     web = Secure(tmp_path / "secure") if secure else None
-    port, slowest = free_port(), 0.0
-    base = f"{'https' if secure else 'http'}://127.0.0.1:{port}"
     client = requests.Session() if web is None else web.session()
-    with running(tmp_path, verb, port, web), ExitStack() as stack:
+    servers = {"bootstrap_servers": [f"127.0.0.1:{free_port()}"]}
+    options = {} if web is None else {"web_config_file": str(web.file)}
+    document = {"kafka": servers, "clusters": [{"name": "east", **servers}], verb: options}
+    slowest = 0.0
+    with running(tmp_path, {verb: document}) as verbs, ExitStack() as stack:
+        started = verbs[verb]
+        port = started.port
+        base = f"{'https' if secure else 'http'}://127.0.0.1:{port}"
+        started.wait_for(lambda: listens(port), "listens", SECONDS)
         dripping = crowd(stack, port, web)
         for _ in range(PROBES):
             for connection in dripping:
@@ -141,6 +111,8 @@ def test_probes_are_answered_within_a_second(verb: str, secure: bool, tmp_path: 
         assert slowest < 1.0
         if web is not None:
             check_access(web, base)
+        assert started.process.poll() is None
+    assert PASSWORD not in started.log.read_text()
 
 
 def check_access(web: Secure, base: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 
+from tests.certificates import openssl
 from tidemark.web.exchange import App, Request, Response, text_response
 from tidemark.web.health import Health
 from tidemark.web.server import WebServer, serve
@@ -38,14 +38,10 @@ def serving(
 
 def certificate(folder: Path, name: str) -> None:
     """Self-signed: NAME.crt and NAME.key, for 127.0.0.1."""
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    subprocess.run(
-        [
-            *(*command, "-nodes", "-days", "2", "-subj", f"/CN={name}"),
-            *("-addext", "subjectAltName=IP:127.0.0.1"),
-            *("-keyout", str(folder / f"{name}.key"), "-out", str(folder / f"{name}.crt")),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=30,
+    openssl(
+        folder,
+        *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+        *("-nodes", "-days", "2", "-subj", f"/CN={name}"),
+        *("-addext", "subjectAltName=IP:127.0.0.1"),
+        *("-keyout", f"{name}.key", "-out", f"{name}.crt"),
     )

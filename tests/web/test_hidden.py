@@ -16,29 +16,32 @@ BASIC = f"Basic {b64encode(b'ada:hunter2hunter2').decode()}"
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "url", "header", "shown"),
     [
-        (f"Cannot POST /services/{SECRET}", f"Cannot POST /{HIDDEN}/{HIDDEN}"),
-        ("no token qwertyuiop", f"no token {HIDDEN}"),
-        (f"got Authorization: {BASIC}", f"got Authorization: Basic {HIDDEN}"),
-        ("wrong password hunter2hunter2", f"wrong password {HIDDEN}"),
-        (f"it was cut: {SECRET[:10]}", f"it was cut: {HIDDEN}"),
-        ("hooks.example.org is busy", "hooks.example.org is busy"),
-        ("", ""),
+        *(
+            (text, URL, BASIC, shown)
+            for text, shown in (
+                (f"Cannot POST /services/{SECRET}", f"Cannot POST /{HIDDEN}/{HIDDEN}"),
+                ("no token qwertyuiop", f"no token {HIDDEN}"),
+                (f"got Authorization: {BASIC}", f"got Authorization: Basic {HIDDEN}"),
+                ("wrong password hunter2hunter2", f"wrong password {HIDDEN}"),
+                (f"it was cut: {SECRET[:10]}", f"it was cut: {HIDDEN}"),
+                ("hooks.example.org is busy", "hooks.example.org is busy"),
+                ("", ""),
+            )
+        ),
+        # Escaped words of an address are known in both forms.
+        (
+            "hunter2%2Fhunter2 or hunter2/hunter2",
+            "https://a.example.org/hunter2%2Fhunter2",
+            None,
+            f"{HIDDEN} or {HIDDEN}",
+        ),
+        ("x.y.z-token-1", "http://a", "Bearer x.y.z-token-1", HIDDEN),
     ],
 )
-def test_what_is_repeated_is_hidden(text: str, shown: str) -> None:
-    assert without_secrets(text, URL, BASIC) == shown
-
-
-def test_escaped_words_of_an_address_are_known_in_both_forms() -> None:
-    url = "https://a.example.org/hunter2%2Fhunter2"
-    text = "hunter2%2Fhunter2 or hunter2/hunter2"
-    assert without_secrets(text, url, None) == f"{HIDDEN} or {HIDDEN}"
-
-
-def test_a_bearer_token_is_hidden() -> None:
-    assert without_secrets("x.y.z-token-1", "http://a", "Bearer x.y.z-token-1") == HIDDEN
+def test_what_is_repeated_is_hidden(text: str, url: str, header: str | None, shown: str) -> None:
+    assert without_secrets(text, url, header) == shown
 
 
 @given(before=st.text(max_size=20), cut=st.integers(0, 40))

@@ -22,6 +22,7 @@ from tidemark_exporters.export.partition_status import (
     PartitionProgress,
     PartitionStatus,
     Reassignment,
+    sum_reassignments,
 )
 
 # Of a broker without a replica of the partition.
@@ -137,15 +138,7 @@ class PartitionAggregate(Copied):
     @property
     def reassignment(self) -> Reassignment:
         """The sums over the partitions, and the longest time; None where one is unknown."""
-        found = list(self.reassignments.values())
-        records = [each.records for each in found if each.records is not None]
-        sizes = [each.size_bytes for each in found if each.size_bytes is not None]
-        times = [each.latest_ms for each in found if each.latest_ms is not None]
-        return Reassignment(
-            sum(records) if len(records) == len(found) else None,
-            sum(sizes) if len(sizes) == len(found) else None,
-            max(times, default=0.0) if len(times) == len(found) else None,
-        )
+        return sum_reassignments(self.reassignments.values())
 
     @property
     def used(self) -> bool:

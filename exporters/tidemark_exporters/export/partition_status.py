@@ -6,6 +6,7 @@ everything that follows from it is false or unknown.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple, get_type_hints
 
@@ -164,20 +165,25 @@ def measure_reassignment(view: View) -> Reassignment | None:
     """None: no replica is being added."""
     if not view.adding:
         return None
-    adding = view.adding_progress
-    records = [each.remaining_records for each in adding]
-    sizes = [each.remaining_bytes for each in adding]
-    times = [each.latest_ms for each in adding]
-    return Reassignment(_total(records), _total(sizes), None if None in times else _latest(times))
+    if not view.adding_progress:
+        return Reassignment(None, None, None)
+    return sum_reassignments(
+        Reassignment(each.remaining_records, each.remaining_bytes, each.latest_ms)
+        for each in view.adding_progress
+    )
 
 
-def _total(values: list[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
-
-
-def _latest(values: list[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
+def sum_reassignments(parts: Iterable[Reassignment]) -> Reassignment:
+    """Of replicas or of partitions; None where it is unknown of one of them."""
+    found = list(parts)
+    records = [each.records for each in found if each.records is not None]
+    sizes = [each.size_bytes for each in found if each.size_bytes is not None]
+    times = [each.latest_ms for each in found if each.latest_ms is not None]
+    return Reassignment(
+        sum(records) if len(records) == len(found) else None,
+        sum(sizes) if len(sizes) == len(found) else None,
+        max(times, default=0.0) if len(times) == len(found) else None,
+    )
 
 
 def status_key(

@@ -72,7 +72,7 @@ class Table:
         self.live = False
         self.elections: Counter[str] = Counter()
         self.expands: Counter[Pair] = Counter()
-        self._alerts: dict[str, list[OpenAlert]] = {}
+        self.alerts: dict[str, list[OpenAlert]] = {}
         self._statuses: dict[PartitionStatus, PartitionStatus] = {}
 
     def apply(self, key: str, view: View | None, raw: bytes | None = None) -> None:
@@ -84,9 +84,9 @@ class Table:
             self._delete(key)
             return
         if view.alerts:
-            self._alerts[key] = view.alerts
+            self.alerts[key] = view.alerts
         else:
-            self._alerts.pop(key, None)
+            self.alerts.pop(key, None)
         if view.scope == "partition":
             self._apply_partition(key, view, raw)
         elif view.scope == "broker":
@@ -97,11 +97,7 @@ class Table:
 
     def open_alerts(self) -> list[OpenAlert]:
         """The open alerts of all views."""
-        return [alert for alerts in self._alerts.values() for alert in alerts]
-
-    def alerts_by_key(self) -> dict[str, list[OpenAlert]]:
-        """The same by the key of their view, copied: for any thread."""
-        return self._alerts.copy()
+        return [alert for alerts in self.alerts.values() for alert in alerts]
 
     def _apply_partition(self, key: str, view: View, raw: bytes | None) -> None:
         previous = self.partitions.get(key)
@@ -137,7 +133,7 @@ class Table:
         return self._statuses.setdefault(status, status)
 
     def _delete(self, key: str) -> None:
-        self._alerts.pop(key, None)
+        self.alerts.pop(key, None)
         self.brokers.pop(key, None)
         self.clusters.pop(key, None)
         row = self.partitions.pop(key, None)

@@ -60,12 +60,11 @@ class Delivery:
         self._settings = settings
         self._make_store = make_store
         self._clock = clock
-        self._stale_seconds = settings.export.stale_seconds
         self._lock = threading.Lock()
         self._open_alerts = OpenAlerts()
         self._stalled = StalledStreams(
             [cluster.name for cluster in settings.clusters],
-            self._stale_seconds,
+            settings.export.stale_seconds,
             settings.detect.runbook_url,
             clock(),
         )
@@ -136,11 +135,11 @@ class Delivery:
         `newest` is the time of the newest pass by cluster. `open_now` returns the alerts of all
         views.
         """
-        now = self._clock()
+        now, stale_seconds = self._clock(), self._settings.export.stale_seconds
         with self._lock:
             stalled = self._stalled.alerts(newest, now)
             own = [
-                *self._open_alerts.ended_without_record(newest, now, self._stale_seconds),
+                *self._open_alerts.ended_without_record(newest, now, stale_seconds),
                 *stalled,
             ]
             adopted = [
@@ -223,9 +222,9 @@ def make_delivery(
     for route in (each for each in notify.routes if each.name in clients):
         beats = notify.heartbeat_receiver == route.name
         heartbeat = Heartbeat(notify.heartbeat_seconds, runbook_url, now) if beats else None
-        kind: type[ReceiverState] = AlertmanagerState
-        if isinstance(route, Receiver):
-            kind = WebhookState
+        kind: type[ReceiverState] = (
+            WebhookState if isinstance(route, Receiver) else AlertmanagerState
+        )
         state = kind(route, notify, Offsets({}), windows.mute, now, heartbeat)
         senders.append(Sender(state, clients[route.name], None, clock, failures))
     delivery = Delivery(settings, senders, windows, make_store, clock)

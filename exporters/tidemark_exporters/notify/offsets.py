@@ -14,10 +14,9 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Annotated, Any, Final, NamedTuple, Protocol
 
-import msgspec
 from kafka import OffsetAndMetadata, TopicPartition
 from kafka import errors as kafka_errors
-from msgspec import Meta, Struct
+from msgspec import DecodeError, Meta, Struct, json
 
 from tidemark.core.errors import ClusterError
 from tidemark.core.records import Alert
@@ -64,8 +63,8 @@ class Commit(Struct, frozen=True):
 def read_metadata(text: str | None) -> Metadata:
     """Empty where it cannot be read (another program's, cut off): records may be posted again."""
     try:
-        return msgspec.json.decode(text or "{}", type=Metadata)
-    except msgspec.DecodeError:
+        return json.decode(text or "{}", type=Metadata)
+    except DecodeError:
         return Metadata()
 
 
@@ -162,7 +161,7 @@ class Offsets:
 def _encode(done: list[Range], offset: int, own: dict[str, KnownState]) -> str:
     """JSON that fits. The records of ranges left out are posted again after a restart."""
     metadata = Metadata(done, own=own)
-    while len(text := msgspec.json.encode(metadata).decode()) > MAX_METADATA_BYTES:
+    while len(text := json.encode(metadata).decode()) > MAX_METADATA_BYTES:
         if metadata.packed:
             done = done[: len(done) // 2]
         metadata = Metadata(packed=pack(done, offset), own=own)

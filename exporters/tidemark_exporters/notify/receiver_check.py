@@ -7,14 +7,12 @@ from typing import Final
 
 import msgspec
 
-from tidemark.core.errors import ConfigError
 from tidemark.core.own_alerts import TEST, own_alert
 from tidemark.settings import Receiver, Route, Settings
 from tidemark.web.http_client import HttpClient, NotDeliveredError, make_clients
 from tidemark_exporters.notify.groups import Group
 from tidemark_exporters.notify.payload import alertmanager_alert, webhook_body
 
-CURE_OF_OTHERS: Final = "Delivery would try again."
 # At Alertmanager it ends by itself after this long.
 ENDS_AFTER_SECONDS: Final = 60.0
 # The cure for a status.
@@ -33,13 +31,8 @@ CURES: Final = {
 
 def send_test_notification(settings: Settings, name: str) -> tuple[bool, list[str]]:
     """Whether all addresses of receiver `name` took it, and a line for each. Raises ConfigError."""
-    routes = {route.name: route for route in settings.notify.routes}
-    if name not in routes:
-        raise ConfigError(
-            f"--test-receiver: there is no receiver `{name}`; "
-            f"there are: {', '.join(sorted(routes)) or 'none'}."
-        )
-    lines = [_post(settings, routes[name], client) for client in make_clients(routes[name])]
+    route = next(each for each in settings.notify.routes if each.name == name)
+    lines = [_post(settings, route, client) for client in make_clients(route)]
     return all(line.startswith("ok: ") for line in lines), lines
 
 
@@ -74,7 +67,7 @@ def _post(settings: Settings, route: Route, client: HttpClient) -> str:
 def _reason(error: NotDeliveredError, route: Route) -> str:
     if error.status is None:
         return f"{error} (time-out {route.timeout_seconds:g} s)."
-    cure = CURES.get(error.status, CURE_OF_OTHERS)
+    cure = CURES.get(error.status, "Delivery would try again.")
     return f"HTTP {error.status}{_quote(error.text)}. {cure}"
 
 

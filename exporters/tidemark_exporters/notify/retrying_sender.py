@@ -130,8 +130,7 @@ class Sender:
             report = SenderReport(self._state.outcomes, len(self._state.muted), [])
             self._state.outcomes = Counter()
             for address in self.addresses:
-                waits = self._state.waiting(address.number, self._clock())
-                address.waiting, address.oldest = waits
+                address.waiting, address.oldest = self._state.waiting(address.number, self._clock())
                 report.addresses.append(replace(address))
                 address.attempts = Counter()
             return report

@@ -30,8 +30,6 @@ SAMPLE_BYTES: Final = 4_096
 # No header and no checksum: the compressed form never leaves the process.
 RAW_DEFLATE: Final = -15
 
-_ended_at = attrgetter("ended_at")
-
 
 class PastAlert(Struct, frozen=True, order=True, gc=False):
     """An alert that ended: what lists choose by, and its record, compressed.
@@ -124,7 +122,7 @@ class AlertHistory:
         return self._samples.setdefault(name, record[:SAMPLE_BYTES])
 
     def newest_first(self) -> list[PastAlert]:
-        return sorted(self._alerts.values(), key=_ended_at, reverse=True)
+        return sorted(self._alerts.values(), key=attrgetter("ended_at"), reverse=True)
 
 
 def read_past_alerts(

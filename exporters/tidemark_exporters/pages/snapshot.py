@@ -80,7 +80,7 @@ class TableSnapshot:
         self.broker_views = {
             (view.kafka_cluster, view.broker): view for view in views if view.broker is not None
         }
-        alerts = table.alerts_by_key()
+        alerts = table.alerts.copy()
         self.partitions = sorted(
             (_listed_partition(key, row, alerts.get(key, [])) for key, row in rows.items()),
             key=lambda each: (each.cluster, each.topic, each.partition),

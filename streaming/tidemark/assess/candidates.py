@@ -47,7 +47,10 @@ class Candidates:
 
 def candidates_of(view: View, lag_threshold_ms: float) -> Candidates:
     """The candidates in a partition's view."""
+    # A member that is not assigned holds nothing (KAFKA-9672).
     in_sync = frozenset(view.in_sync_replicas or [])
+    if view.assigned:
+        in_sync = in_sync.intersection(view.assigned)
     eligible = frozenset(view.eligible_leader_replicas or [])
     disqualified = dict.fromkeys(in_sync | eligible, "it was not sampled")
     lagging = {}

@@ -87,7 +87,9 @@ def judge_replication(view: View) -> Replication:
     lacking = in_sync != view.assigned and not set(view.assigned) - set(view.adding) <= set(in_sync)
     if minimum is None:
         return Replication(lacking)
-    return Replication(lacking, len(in_sync) < minimum, lacking and len(in_sync) == minimum)
+    # A member that is not assigned counts for nothing but Kafka's own check (KAFKA-9672).
+    at_min = lacking and len(set(in_sync) & set(view.assigned)) == minimum
+    return Replication(lacking, len(in_sync) < minimum, at_min)
 
 
 def observed_states(view: View, replication: Replication) -> tuple[str, ...]:

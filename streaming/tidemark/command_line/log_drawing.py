@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from string import ascii_lowercase, digits
 from typing import Final, NamedTuple
 
@@ -14,20 +15,22 @@ from tidemark.core.epoch_ranges import (
     split_log_by_epoch,
 )
 from tidemark.core.events import Observation, Replica
+from tidemark.core.records import ReplicaView, View
 
 WIDTH: Final = 64
 _COLOURS: Final = ("cyan", "yellow", "green", "magenta", "blue", "red")
 _SYMBOLS: Final = digits + ascii_lowercase
-_UNKNOWN: Final = "?"
 
 
-def draw_logs(observation: Observation, width: int = WIDTH) -> list[str]:
+def draw_logs(
+    seen: Observation | View, replicas: Sequence[Replica | ReplicaView], width: int = WIDTH
+) -> list[str]:
     """Bars on a common scale of offsets, the epochs' end offsets, and where logs diverge.
 
-    A bar has a digit or letter per leader epoch; below it `H` marks the high watermark and `E` the
-    log end offset.
+    `replicas` are those of the observation or view. A bar has a digit or letter per leader epoch;
+    below it `H` marks the high watermark and `E` the log end offset.
     """
-    known = [s for s in observation.samples if s.log_end_offset is not None]
+    known = [s for s in replicas if s.log_end_offset is not None]
     if not known:
         return ["no replica reported its log"]
     first = min(s.log_start_offset or 0 for s in known)
@@ -35,8 +38,8 @@ def draw_logs(observation: Observation, width: int = WIDTH) -> list[str]:
     scale = _Scale(first, max(last, first + 1), width)
     label = max(len(str(s.broker)) for s in known)
     lineages = {s.broker: s.lineage for s in known}
-    if observation.leader in lineages and observation.lineage is not None:
-        lineages[observation.leader] = observation.lineage
+    if seen.leader in lineages and seen.lineage is not None:
+        lineages[seen.leader] = seen.lineage
     logs = {
         s.broker: split_log_by_epoch(lineages[s.broker], s.log_start_offset, s.log_end_offset)
         for s in known
@@ -50,7 +53,7 @@ def draw_logs(observation: Observation, width: int = WIDTH) -> list[str]:
         if lineage is not None:
             ends = " ".join(f"{epoch}→{end}" for epoch, end in lineage) or "no epochs"
             lines.append(f"{broker:>{label}}  epochs end at: {ends}")
-    leader = observation.leader
+    leader = seen.leader
     if leader in logs:
         lines += [_compared(leader, broker, logs) for broker in logs if broker != leader]
     return lines
@@ -92,7 +95,7 @@ def _bar(log: list[EpochRange], scale: _Scale) -> str:
         if end <= start:
             continue
         text += " " * (start - drawn)
-        symbol = _UNKNOWN if part.epoch is None else _SYMBOLS[part.epoch % len(_SYMBOLS)]
+        symbol = "?" if part.epoch is None else _SYMBOLS[part.epoch % len(_SYMBOLS)]
         text += click.style(
             symbol * (end - start),
             fg=None if part.epoch is None else _COLOURS[part.epoch % len(_COLOURS)],
@@ -101,7 +104,7 @@ def _bar(log: list[EpochRange], scale: _Scale) -> str:
     return text
 
 
-def _marks(sample: Replica, scale: _Scale) -> str:
+def _marks(sample: Replica | ReplicaView, scale: _Scale) -> str:
     marks = [" "] * (scale.width + 1)
     if sample.log_end_offset is not None:
         marks[scale.column(sample.log_end_offset)] = "E"

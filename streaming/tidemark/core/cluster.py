@@ -25,6 +25,7 @@ OWNER_SILENT_SECONDS: Final = 30.0
 MAX_COLLECTORS: Final = 64
 MAX_BROKERS: Final = 4096
 MAX_PURGATORY_SAMPLES: Final = 9
+MAX_QUORUM_EPOCHS: Final = 32
 
 
 class CollectorClock(Struct, array_like=True):
@@ -156,6 +157,9 @@ class ClusterState(Struct, array_like=True):
     passed_by: str = ""
     # `Pass.reassigning` of the newest pass.
     reassigning: int | None = None
+    # (time, epoch of the metadata quorum) over the last ten minutes, oldest first, at most
+    # MAX_QUORUM_EPOCHS.
+    quorum_epochs: list[tuple[float, int]] = []
 
     def is_silent(self, name: str, by: str, collector_epoch: int = 0) -> bool:
         """Whether a collector has given no pass lately, or its process was replaced.

@@ -64,6 +64,8 @@ UNREACHABLE: Final = "unreachable"
 # No broker lists it, so it was not asked.
 UNLISTED: Final = "unlisted"
 CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
+# No broker lists it, so nothing was asked: it is down or was never started.
+UNLISTED: Final = "unlisted"
 # Why a partition changed, as far as its metadata log shows it.
 Cause = Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"]
 

@@ -178,6 +178,11 @@ class PartitionState(Struct, array_like=True, gc=False):
         return [broker for broker in self.assigned if broker not in self.adding]
 
     @property
+    def assigned_in_sync(self) -> list[int]:
+        """A member of the in-sync set that is not assigned holds nothing (KAFKA-9672)."""
+        return [broker for broker in self.in_sync_replicas or [] if broker in self.assigned]
+
+    @property
     def missing(self) -> list[int]:
         """Settled replicas outside the in-sync set; empty while the in-sync set is unknown."""
         if self.in_sync_replicas is None:

@@ -32,7 +32,7 @@ Severity = Literal["critical", "warning", "info"]
 AlertState = Literal["firing", "update", "resolved"]
 # Why an alert resolved: the condition is absent, the severity changed, the partition was deleted,
 # no view asserted it while passes arrived, an operator acknowledged it, an event reached its age.
-Reason = Literal["cleared", "escalated", "deleted", "state_lost", "acked", "expired"]
+Reason = Literal["cleared", "escalated", "deleted", "state_lost", "acked", "expired", "removed"]
 
 
 class Alert(Struct, tag="alert", tag_field="type", kw_only=True, omit_defaults=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
+from tidemark.detect.phrases import count_in_sync
 from tidemark.detect.suspect import describe_missing
 
 ID = "AT_MIN_ISR"
@@ -15,11 +16,9 @@ ID = "AT_MIN_ISR"
 
 def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Judged by the effective minimum. Not for a partition that has no replica to lose."""
-    minimum, members = state.effective_min_in_sync_replicas, state.in_sync_replicas
+    minimum, members = state.effective_min_in_sync_replicas, state.assigned_in_sync
     missing = state.missing
-    if state.leader is None or minimum is None or members is None or not missing:
-        return
-    if len(members) != minimum or len(members) >= len(state.settled):
+    if state.leader is None or not missing or len(members) != minimum:
         return
     if all(context.in_grace(broker) for broker in missing):
         return
@@ -32,11 +31,11 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
         severity=context.escalated(ID, escalates_ms),
         broker=suspected.broker,
         hold_ms=context.while_churning(escalates_ms, missing, suspected.broker),
-        description=f"{context.name} has {len(members)} of {len(state.settled)} replicas in sync, "
-        f"exactly the minimum (min ISR {minimum}). {danger}. "
+        description=f"{context.name} has {count_in_sync(state)}, exactly "
+        f"the minimum (min ISR {minimum}). {danger}. "
         f"Missing: {suspected.why}.",
         evidence={
-            "in_sync_replicas": members,
+            "in_sync_replicas": state.in_sync_replicas,
             "effective_min_in_sync_replicas": minimum,
             "eligible_leader_replicas": state.eligible_leader_replicas,
             "assigned": state.assigned,

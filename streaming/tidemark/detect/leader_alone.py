@@ -27,7 +27,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     leader, log_end = state.replica(state.leader), state.leader_end_before
     if leader is None or log_end is None or len(state.settled) < 2:
         return
-    if set(state.in_sync_replicas or []) != {leader.broker}:
+    if state.assigned_in_sync != [leader.broker]:
         return
     others = {b: state.replica(b) for b in state.assigned if b != leader.broker}
     if others and all(context.in_grace(broker) for broker in others):

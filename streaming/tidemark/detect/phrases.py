@@ -21,6 +21,15 @@ def leader_text(leader: int | None) -> str:
     return "without a leader" if leader is None else f"under leader {leader}"
 
 
+def count_in_sync(state: PartitionState) -> str:
+    """`2 of 3 replicas in sync`; replicas that a reassignment adds are counted apart."""
+    members = state.assigned_in_sync
+    settled = sum(broker not in state.adding for broker in members)
+    text = f"{settled} of {len(state.settled)} replicas in sync"
+    added = len(members) - settled
+    return f"{text} (and {added} of {len(state.adding)} being added)" if added else text
+
+
 def describe_replicas(
     state: PartitionState, brokers: list[int], explained: Collection[int] = ()
 ) -> str:

@@ -1,4 +1,9 @@
-"""REASSIGNMENT_STUCK: a replica that a reassignment adds makes no progress."""
+"""REASSIGNMENT_STUCK: a replica that a reassignment adds makes no progress, or one that it keeps is
+not in sync.
+
+The controller ends a reassignment once every replica of the new assignment is in sync: a dead one
+of both assignments holds it (PartitionReassignmentReplicas, KAFKA-19975).
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,15 @@ from tidemark.core.sparse_state import Adding
 from tidemark.core.text import counted, duration
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import shows_leader_before
+from tidemark.detect.phrases import describe_replicas
 
 
 def evaluate(state: PartitionState, context: Context) -> Conditions:
     """A copy that moves is throttled, not stuck. One at the leader's end waits for nothing."""
+    if state.leader is not None and (state.adding or state.removing):
+        for broker in state.missing:
+            if broker not in state.removing and not context.in_grace(broker):
+                yield _waits(state, context, broker)
     leader_end = state.leader_end_before
     if state.leader is None or leader_end is None or state.sparse is None:
         return
@@ -55,12 +65,33 @@ def _condition(
     )
 
 
+def _waits(state: PartitionState, context: Context, broker: int) -> Condition:
+    """For a replica of the old assignment that the new one keeps."""
+    target = [number for number in state.assigned if number not in state.removing]
+    return Condition(
+        severity="warning",
+        subject=broker,
+        broker=broker,
+        hold_ms=context.thresholds.reassignment_stuck_ms,
+        description=f"The reassignment of {context.name} to {target} waits for "
+        f"{describe_replicas(state, [broker])}, which it keeps and which is not in sync: it ends "
+        f"when all of these are. Let broker {broker} catch up, or reassign without it.",
+        evidence={
+            "adding": state.adding,
+            "removing": state.removing,
+            "waits_for": broker,
+            "in_sync_replicas": state.in_sync_replicas,
+            "leader": state.leader,
+        },
+    )
+
+
 DETECTOR = Detector(
     "REASSIGNMENT_STUCK",
     "state",
-    "A replica that is being added makes no progress.",
+    "A reassignment makes no progress.",
     severities=("warning",),
-    wakes_on=activity.SPARSE,
+    wakes_on=activity.SPARSE | activity.ISR,
     state=evaluate,
     can_judge=shows_leader_before,
 )

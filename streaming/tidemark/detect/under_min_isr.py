@@ -8,7 +8,7 @@ from __future__ import annotations
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
-from tidemark.detect.phrases import describe_replicas
+from tidemark.detect.phrases import count_in_sync, describe_replicas
 from tidemark.detect.suspect import describe_missing
 
 
@@ -30,7 +30,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     yield Condition(
         severity="critical",
         broker=suspected.broker,
-        description=f"{context.name} has {len(members)} of {len(state.settled)} replicas in sync "
+        description=f"{context.name} has {count_in_sync(state)} "
         f"and needs {minimum}: acks=all writes are refused.{details}",
         evidence={
             "in_sync_replicas": members,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
+from tidemark.detect.phrases import count_in_sync
 from tidemark.detect.suspect import describe_missing
 
 ID = "UNDER_REPLICATED"
@@ -24,8 +25,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
         severity=context.escalated(ID, escalates_ms),
         broker=suspected.broker,
         hold_ms=context.while_churning(escalates_ms, missing, suspected.broker),
-        description=f"{context.name} has {len(state.in_sync_replicas or [])} of "
-        f"{len(state.settled)} replicas in sync. Missing: {suspected.why}.",
+        description=f"{context.name} has {count_in_sync(state)}. Missing: {suspected.why}.",
         evidence={
             "assigned": state.assigned,
             "adding": state.adding,

@@ -11,6 +11,7 @@ from tidemark.core.cluster import (
     MAX_BROKERS,
     MAX_COLLECTORS,
     MAX_PURGATORY_SAMPLES,
+    MAX_QUORUM_EPOCHS,
     BrokerStop,
     CheckpointFiles,
     ClusterState,
@@ -29,6 +30,9 @@ TURN: Final = 0.75
 SET_BACK_PASSES: Final = 30
 # A little less than the default time between two reads of JMX.
 PURGATORY_SECONDS: Final = 9.0
+# Elections of the metadata quorum are counted over this time; its epoch is kept so often.
+QUORUM_WINDOW_SECONDS: Final = 600.0
+QUORUM_EPOCH_SECONDS: Final = 20.0
 # The fields of a node that replace what is known, by the source that reports them: each group has
 # an order of its own.
 FIELD_GROUPS: Final[dict[str, tuple[str, ...]]] = {
@@ -115,8 +119,18 @@ def apply_pass(cluster: ClusterState, event: Pass) -> None:
     counted = _partitions(cluster, event)
     cluster.partitions = cluster.partitions if counted is None else counted
     cluster.quorum_leader, cluster.quorum_epoch = event.quorum_leader, event.quorum_epoch
+    _note_quorum_epoch(cluster, event)
     cluster.reassigning = event.reassigning
     cluster.blind_passes = cluster.blind_passes + 1 if _is_blind(event) else 0
+
+
+def _note_quorum_epoch(cluster: ClusterState, event: Pass) -> None:
+    """Keeps what the epoch was at the beginning of the window, and every so often since."""
+    now, known = event.ended_at, cluster.quorum_epochs
+    if event.quorum_epoch is None or (known and now - known[-1][0] < QUORUM_EPOCH_SECONDS):
+        return
+    recent = [seen for seen in known if now - seen[0] <= QUORUM_WINDOW_SECONDS]
+    cluster.quorum_epochs = [*recent, (now, event.quorum_epoch)][-MAX_QUORUM_EPOCHS:]
 
 
 def _is_blind(event: Pass) -> bool:

@@ -57,8 +57,7 @@ def bundles(environ: Mapping[str, str]) -> Iterator[Path]:
     if named:
         yield Path(named)
         return
-    default = ssl.get_default_verify_paths().cafile
-    for name in (default, *SYSTEM_BUNDLES):
+    for name in (ssl.get_default_verify_paths().cafile, *SYSTEM_BUNDLES):
         if name and Path(name).is_file():
             yield Path(name)
             return

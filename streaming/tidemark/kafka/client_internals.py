@@ -13,9 +13,7 @@ import structlog
 from kafka.record import default_records, memory_records
 
 from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
-from tidemark.kafka import bounded_batches
-from tidemark.kafka.bounded_batches import UnreadableBatch
-from tidemark.kafka.unpacking import UnreadableRecordsError, unpack
+from tidemark.kafka.unpacking import OversizedRecordsError, UnreadableRecordsError, unpack
 
 log = structlog.get_logger()
 
@@ -28,6 +26,8 @@ _TEXTS: Final = {
     "timed out": TIMED_OUT,
     "Handshake failed": "tls_handshake_failed",
 }
+# Records of Tidemark have up to 1 MB; its producers pack up to 256 KB of compressed ones.
+MAX_BATCH_BYTES: Final = 16 * 1024 * 1024
 
 
 def set_gzip_level(level: int = GZIP_LEVEL) -> None:
@@ -48,6 +48,29 @@ def outcome_of_text(error: BaseException) -> str:
     """
     text = str(error)
     return next((outcome for known, outcome in _TEXTS.items() if known in text), UNREACHABLE)
+
+
+class UnreadableBatch(bytes):
+    """The value of the record that stands for a batch which unpacks beyond MAX_BATCH_BYTES.
+
+    A batch of 1 MB may unpack to gigabytes, which ends the process that reads it. No decoder takes
+    the value, which says why: it is counted and named as others are that are not readable.
+    """
+
+    base_offset: int
+    last_offset: int
+    reason: str
+    is_oversized: bool
+
+    @classmethod
+    def of(cls, batch: Any, error: UnreadableRecordsError) -> UnreadableBatch:
+        reason = str(error)
+        text = f"\0batch of offsets {batch.base_offset} to {batch.last_offset}: {reason}"
+        value = cls(text.encode())
+        value.base_offset, value.last_offset = batch.base_offset, batch.last_offset
+        value.reason = reason
+        value.is_oversized = isinstance(error, OversizedRecordsError)
+        return value
 
 
 def bound_batches() -> None:
@@ -79,12 +102,9 @@ def _bounded(batch_class: Any) -> Any:
 
         def _maybe_uncompress(self) -> None:
             if not self._decompressed and self.compression_type != self.CODEC_NONE:
-                packed, bound = (
-                    memoryview(self._buffer)[self._pos :],
-                    bounded_batches.MAX_BATCH_BYTES,
-                )
+                packed = bytes(memoryview(self._buffer)[self._pos :])
                 try:
-                    data = unpack(bytes(packed), self.compression_type, bound)
+                    data = unpack(packed, self.compression_type, MAX_BATCH_BYTES)
                 except UnreadableRecordsError as error:
                     data = b""
                     self._replacement = UnreadableBatch.of(self, error)

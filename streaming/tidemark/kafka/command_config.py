@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from tidemark.core.errors import ConfigError
 from tidemark.core.text import has_control_character
@@ -31,6 +30,7 @@ TOGETHER: Final = (
 # OpenSSL negotiates these.
 NEGOTIATED: Final = ("ssl.protocol", "ssl.enabled.protocols")
 _PAIR: Final = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
+_FILE_URL: Final = re.compile(r"(?i:file):(?://[^/?#]*)?([^?#]*)(?:[?#].*)?")
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -106,14 +106,14 @@ def _login(properties: Mapping[str, str]) -> dict[str, Any]:
     mechanism = properties.get("sasl.mechanism", "")
     options = _jaas(properties.get("sasl.jaas.config", ""))
     if mechanism == "OAUTHBEARER":
-        scheme, path = _scheme_and_path(properties.get("sasl.oauthbearer.token.endpoint.url", ""))
-        if scheme != "file":
+        url = _FILE_URL.fullmatch(properties.get("sasl.oauthbearer.token.endpoint.url", ""))
+        if url is None:
             raise _error(
                 "`sasl.oauthbearer.token.endpoint.url` must be a file: URL of a token; for client "
                 "credentials give a configuration by --config, with sasl_oauth_token_url and "
                 "sasl_oauth_client_secret_file"
             )
-        return {"sasl_oauth_token_file": path}
+        return {"sasl_oauth_token_file": url[1]}
     if mechanism == "GSSAPI":
         if options.get("useKeyTab", "").lower() == "true":
             raise _error(
@@ -127,14 +127,6 @@ def _login(properties: Mapping[str, str]) -> dict[str, Any]:
             "the semicolon)"
         )
     return {f"sasl_plain_{name}": options[name] for name in ("username", "password") if options}
-
-
-def _scheme_and_path(url: str) -> tuple[str, str]:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "", ""
-    return parts.scheme, parts.path
 
 
 def _jaas(line: str) -> dict[str, str]:

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Annotated, Any, Final, Literal
 
-import msgspec
-from msgspec import Meta, structs
+from msgspec import Meta, ValidationError, convert, defstruct, structs
 
 from tidemark.core.extras import install_command
 from tidemark.kafka.option_names import option_error, read_option
@@ -58,7 +57,7 @@ KINDS: Final[Mapping[str, Any]] = {
     **dict.fromkeys((*TEXTS, *PATHS), str),
     **dict.fromkeys(NUMBERS, Annotated[int, Meta(ge=1, le=MAX_NUMBER)]),
 }
-Options: Final = msgspec.defstruct(
+Options: Final = defstruct(
     "Options",
     [(name, kind | None, None) for name, kind in KINDS.items()],
     kw_only=True,
@@ -80,8 +79,8 @@ def client_options(connection: Connection) -> dict[str, Any]:
     a file that cannot be read, and security options that contradict each other.
     """
     try:
-        checked = structs.asdict(msgspec.convert(_with_files_read(connection), Options))
-    except msgspec.ValidationError as error:
+        checked = structs.asdict(convert(_with_files_read(connection), Options))
+    except ValidationError as error:
         raise option_error(connection, *explain(error, Options)) from None
     options = {name: value for name, value in checked.items() if value is not None}
     for name in PATHS:

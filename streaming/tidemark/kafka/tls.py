@@ -9,7 +9,7 @@ from typing import Any
 from tidemark.core.errors import ConfigError
 from tidemark.kafka.option_names import read_option
 from tidemark.settings import Connection
-from tidemark.settings.certificates import load_authorities, load_pair
+from tidemark.settings.files import load_authorities, load_pair
 
 
 def check_tls(connection: Connection, options: Mapping[str, Any]) -> None:

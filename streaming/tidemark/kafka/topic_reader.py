@@ -59,7 +59,8 @@ class TopicReader:
         what is unpacked at once.
         """
         self.topic = topic
-        self._interrupted = False
+        # Whether no broker answered the last request.
+        self.is_interrupted = False
         self._consumer = make_consumer(
             connection,
             group_id=None,
@@ -83,11 +84,6 @@ class TopicReader:
             self.close()
             raise
         self.start()
-
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether no broker answered the last request."""
-        return self._interrupted
 
     def __enter__(self) -> Self:
         return self
@@ -150,8 +146,8 @@ class TopicReader:
         messages = self._unless_interrupted(lambda: self.fetch(timeout_ms))
         if messages is None:
             return []
-        if self._interrupted:
-            self._interrupted = False
+        if self.is_interrupted:
+            self.is_interrupted = False
             log.info("topic can be read again", topic=self.topic)
         return messages
 
@@ -178,9 +174,9 @@ class TopicReader:
         try:
             return read()
         except TopicUnavailableError as error:
-            if not self._interrupted:
+            if not self.is_interrupted:
                 log.warning("topic cannot be read for now", topic=self.topic, reason=str(error))
-            self._interrupted = True
+            self.is_interrupted = True
             return None
 
     def _ask(self, request: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

@@ -10,7 +10,7 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.identity import split_key
 from tidemark.core.partition import PartitionState
 from tidemark.core.records import Alert
-from tidemark.detect import DETECTORS
+from tidemark.detect import DETECTORS, broker_down
 from tidemark.detect.detector import ClusterContext, Context, Detector
 from tidemark.detect.measures import longest_wait_ms
 from tidemark.detect.thresholds import Detection, Thresholds
@@ -190,7 +190,15 @@ class Judge:
             return (blind and not detector.while_blind) or detector.id in failed
 
         life_cycle = LifeCycle(Scope(name), rules, now)
-        cluster.alerts = life_cycle.judge_states(cluster.alerts, found, waits)
+        alerts, named = cluster.alerts, cluster.brokers
+        if named:
+            # Not registered any more, and in no replica list.
+            alerts = life_cycle.end(
+                alerts,
+                Judgement.REMOVED,
+                lambda alert: alert.detector == broker_down.ID and alert.subject not in named,
+            )
+        cluster.alerts = life_cycle.judge_states(alerts, found, waits)
         return life_cycle.published
 
     def _wake(self, flags: Activity) -> tuple[list[Detector], list[Detector]]:

@@ -68,6 +68,7 @@ class Judgement(Enum):
     EXPIRED = auto()
     ACKED = auto()
     DELETED = auto()
+    REMOVED = auto()
 
 
 class Transition(NamedTuple):
@@ -83,6 +84,7 @@ TRANSITIONS: Final = {
     (Phase.PENDING, Judgement.DUE): Transition(Phase.FIRING, state="firing"),
     (Phase.PENDING, Judgement.ABSENT): Transition(Phase.GONE),
     (Phase.PENDING, Judgement.DELETED): Transition(Phase.GONE),
+    (Phase.PENDING, Judgement.REMOVED): Transition(Phase.GONE),
     (Phase.FIRING, Judgement.HELD): Transition(Phase.FIRING),
     (Phase.FIRING, Judgement.REVISED): Transition(Phase.FIRING, state="update"),
     (Phase.FIRING, Judgement.ESCALATED): Transition(
@@ -93,6 +95,7 @@ TRANSITIONS: Final = {
     (Phase.FIRING, Judgement.EXPIRED): Transition(Phase.GONE, resolved="expired"),
     (Phase.FIRING, Judgement.ACKED): Transition(Phase.GONE, resolved="acked"),
     (Phase.FIRING, Judgement.DELETED): Transition(Phase.GONE, resolved="deleted"),
+    (Phase.FIRING, Judgement.REMOVED): Transition(Phase.GONE, resolved="removed"),
 }
 
 

@@ -11,8 +11,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
 
-import msgspec
-from msgspec import Struct, inspect
+from msgspec import Struct, ValidationError, inspect
 
 from tidemark.settings.environment import variables
 
@@ -29,7 +28,7 @@ _CURES: Final = (
 )
 
 
-def explain(error: msgspec.ValidationError, kind: type[Struct]) -> tuple[str, str]:
+def explain(error: ValidationError, kind: type[Struct]) -> tuple[str, str]:
     """(dotted path of the option, problem and cure) of an error about a document of a type."""
     match = _MESSAGE.fullmatch(str(error))
     assert match is not None

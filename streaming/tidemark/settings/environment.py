@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final
 
-import msgspec
-from msgspec import Struct, inspect
+from msgspec import Struct, inspect, structs
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings.schema import Settings
@@ -43,7 +42,7 @@ def variables(
     kind: type[Struct] = Settings, path: tuple[str, ...] = ("tidemark",)
 ) -> Iterator[tuple[str, tuple[str, ...], inspect.Type]]:
     """(variable, path, type) of every option: stream.trigger_ms is TIDEMARK_STREAM_TRIGGER_MS."""
-    for option in msgspec.structs.fields(kind):
+    for option in structs.fields(kind):
         inner = (*path, option.name)
         if isinstance(option.type, type) and issubclass(option.type, Struct):
             yield from variables(option.type, inner)

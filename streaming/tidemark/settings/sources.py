@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import inspect
 
 from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import RUNBOOK_URL
@@ -79,13 +78,15 @@ def _located(where: str, given: Mapping[str, str], option: str, problem: str) ->
     return f"{where}: {sentence(problem, option)}"
 
 
-def _parse_variable(name: str, text: str, kind: inspect.Type) -> Any:
+def _parse_variable(name: str, text: str, kind: msgspec.inspect.Type) -> Any:
     """Lists of strings are separated by commas, other lists and mappings are YAML in one line."""
-    if isinstance(kind, inspect.ListType) and isinstance(kind.item_type, inspect.StrType):
+    if isinstance(kind, msgspec.inspect.ListType) and isinstance(
+        kind.item_type, msgspec.inspect.StrType
+    ):
         return [word.strip() for word in text.split(",") if word.strip()]
-    if isinstance(kind, inspect.ListType | inspect.DictType):
+    if isinstance(kind, msgspec.inspect.ListType | msgspec.inspect.DictType):
         return parse_yaml(text, name)
-    return None if text == "" and isinstance(kind, inspect.UnionType) else text
+    return None if text == "" and isinstance(kind, msgspec.inspect.UnionType) else text
 
 
 def _set(document: dict[str, Any], path: Sequence[str], value: Any) -> None:

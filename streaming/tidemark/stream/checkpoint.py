@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import structlog
-from msgspec import Struct
+from msgspec import DecodeError, Struct, json
 
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.kafka.topics import PROCEDURE
@@ -104,7 +103,7 @@ class CheckpointFolder:
             return any(bool(self._files.exists(path)) for path in paths)
 
     def write(self, fixed: FixedSettings) -> None:
-        data = msgspec.json.format(msgspec.json.encode(fixed)) + b"\n"
+        data = json.format(json.encode(fixed)) + b"\n"
         with _errors("write", self.checkpoint):
             path = self._path(self._folder, FILE)
             _write(self._jvm, self._files, self._folder, path, data)
@@ -194,8 +193,8 @@ def _write(jvm: Any, files: Any, folder: Any, path: Any, data: bytes) -> None:
 def decode_fixed_settings(data: str, checkpoint: str) -> FixedSettings:
     """The content of a checkpoint's `tidemark.json`. Raises ConfigError."""
     try:
-        return msgspec.json.decode(data, type=FixedSettings)
-    except msgspec.DecodeError as error:
+        return json.decode(data, type=FixedSettings)
+    except DecodeError as error:
         raise ConfigError(
             f"{checkpoint}/{FILE} cannot be read: {error}. "
             "Restore it from a copy, or set stream.checkpoint to a new folder."

@@ -13,6 +13,7 @@ from typing import Final
 import click
 
 from tidemark.command_line.options import config_option, load_long_running, log_options
+from tidemark.command_line.signals import signals_call
 from tidemark.core.errors import TidemarkError
 from tidemark.core.extras import missing_package
 from tidemark.kafka.attempts import Attempts
@@ -81,7 +82,7 @@ def run(settings: Settings, once: bool = False) -> None:
     stop = Stop()
     # py4j logs a lost JVM with a traceback to the root logger, beside the error that it raises.
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
-    with stop.on_signals():
+    with signals_call(stop.request):
         import_packages()
         from tidemark.stream.checkpoint import open_checkpoint
         from tidemark.stream.job import start_query
@@ -104,7 +105,7 @@ def run(settings: Settings, once: bool = False) -> None:
         with health.step("the start of Spark", START_SECONDS):
             spark = start_session(settings, os.environ)
         # Again: PySpark has installed its own SIGINT handler.
-        with ended(spark, stop), stop.on_signals(), spark_errors(options.checkpoint):
+        with ended(spark, stop), signals_call(stop.request), spark_errors(options.checkpoint):
             if stop.requested.is_set():
                 return
             start_worker(spark)
@@ -122,7 +123,7 @@ def run(settings: Settings, once: bool = False) -> None:
                 health.started()
                 query = start_query(spark, settings, once)
                 outage = watch(query, stop.requested, options.checkpoint, restart=not once)
-                if health.has_moved():
+                if health.has_moved:
                     runs.succeeded()
                 health.ended()
                 if outage is None:

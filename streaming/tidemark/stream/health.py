@@ -32,26 +32,23 @@ class StreamHealth(Health):
         self._attempts = attempts
         # When the query last started, ended a batch or was idle (monotonic); null while none runs.
         self._moved_at: float | None = None
-        self._moved = False
+        # Whether it did anything since it last started.
+        self.has_moved = False
 
     def started(self) -> None:
-        self._moved_at, self._moved = time.monotonic(), False
+        self._moved_at, self.has_moved = time.monotonic(), False
 
     def moved(self) -> None:
-        self._moved_at, self._moved = time.monotonic(), True
+        self._moved_at, self.has_moved = time.monotonic(), True
 
     def ended(self) -> None:
-        self._moved_at, self._moved = None, False
-
-    def has_moved(self) -> bool:
-        """Whether it did anything since it last started."""
-        return self._moved
+        self._moved_at, self.has_moved = None, False
 
     def _waits_for(self) -> list[str]:
         reasons = [f"Kafka: {each.reason}" for each in self._attempts if each.reason is not None]
         if reasons:
             return reasons
-        if not self._moved:
+        if not self.has_moved:
             return ["the first batch"]
         seconds = self._silent_seconds()
         return [f"a batch: none ended for {seconds:.0f} s"] if seconds > LATE_SECONDS else []

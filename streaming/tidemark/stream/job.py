@@ -6,16 +6,15 @@ triggers and the function's body may change between restarts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession, functions
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.settings import Settings
 from tidemark.stream.fold import ROW_SCHEMA, STATE_SCHEMA, make_fold
 from tidemark.stream.kafka_options import sink_options, source_options
 from tidemark.stream.session import tasks_at_once
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 QUERY: Final = "tidemark"
 # Names of the two observations in a progress report.
@@ -28,9 +27,8 @@ LARGE_TRIGGER_MS: Final = 5_000
 def trigger_ms(settings: Settings) -> int:
     """The time between the starts of two batches."""
     chosen = settings.stream.trigger_ms
-    if chosen is not None:
-        return chosen
-    return LARGE_TRIGGER_MS if settings.stream.large else TRIGGER_MS
+    usual = LARGE_TRIGGER_MS if settings.stream.large else TRIGGER_MS
+    return usual if chosen is None else chosen
 
 
 def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
@@ -41,8 +39,6 @@ def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
     their partitions as blind, and the stream continues with the oldest event left. With `true` it
     stays down until an operator deletes the checkpoint.
     """
-    from pyspark.sql import functions
-
     source = (
         spark.readStream.format("kafka")
         .options(**source_options(settings.kafka, settings.stream))
@@ -64,8 +60,6 @@ def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
 
 def fold_events(events: DataFrame, settings: Settings) -> DataFrame:
     """Rows (topic, key, value) of the sink: each Kafka partition is a group with one state."""
-    from pyspark.sql import functions
-
     rows = events.groupBy("partition").applyInPandasWithState(
         make_fold(settings.detect, settings.topics),
         ROW_SCHEMA,
@@ -93,9 +87,9 @@ def start_query(spark: SparkSession, settings: Settings, once: bool = False) -> 
     if tasks is not None:
         # A read task for each that runs at once, and not for each Kafka partition.
         events = events.coalesce(tasks)
-    rows = fold_events(events, settings)
     writer = (
-        rows.writeStream.format("kafka")
+        fold_events(events, settings)
+        .writeStream.format("kafka")
         .options(**sink_options(settings.kafka, settings.stream))
         .option("checkpointLocation", settings.stream.checkpoint)
         .outputMode("update")

@@ -201,12 +201,6 @@ def _sasl(client: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]
             "Spark's Kafka client. "
             "Give its login module as `kafka.sasl.jaas.config` in stream.spark."
         )
-    for name in ("sasl_plain_username", "sasl_plain_password"):
-        if client.get(name) is None:
-            raise ConfigError(
-                f"configuration: kafka.client.sasl_mechanism {mechanism} needs kafka.client.{name} "
-                f"(or {name}_file)."
-            )
     user, password = _quoted(client["sasl_plain_username"]), _quoted(client["sasl_plain_password"])
     return {"kafka.sasl.jaas.config": f"{module} required username={user} password={password};"}
 

@@ -99,7 +99,8 @@ class Listener(StreamingQueryListener):
         if read is None or not read["records"]:
             return
         # By the JVM's clock: the delay of this thread does not count.
-        ended_at = parse_utc(progress.timestamp) + progress.batchDuration / 1000
+        began_at = datetime.fromisoformat(progress.timestamp).timestamp()
+        ended_at = began_at + progress.batchDuration / 1000
         age = ended_at - read["oldest_ms"] / 1000
         counts = {kind: int(written[kind]) if written is not None else 0 for kind in KINDS}
         metrics.batch_seconds.observe(progress.batchDuration / 1000)
@@ -146,8 +147,3 @@ def longest(phases: Mapping[str, int], count: int = 3) -> str:
     """The longest phases of a batch, in Spark's names and milliseconds, longest first."""
     parts = sorted(((ms, name) for name, ms in phases.items() if name != WHOLE), reverse=True)
     return " ".join(f"{name}={ms}" for ms, name in parts[:count])
-
-
-def parse_utc(text: str) -> float:
-    """Unix seconds of a progress report's ISO time (UTC)."""
-    return datetime.fromisoformat(text).timestamp()

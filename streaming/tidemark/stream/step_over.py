@@ -20,8 +20,8 @@ from kafka import TopicPartition
 from kafka import errors as kafka_errors
 
 from tidemark.core.errors import ClusterError, TidemarkError, WireError
-from tidemark.kafka.bounded_batches import UnreadableBatch
 from tidemark.kafka.client import explain, make_admin
+from tidemark.kafka.client_internals import UnreadableBatch
 from tidemark.kafka.send import send_to_topic
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.reduce.rows import RawRecord, Row, dead_letter_row

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -36,9 +34,11 @@ def finish_batch(query: StreamingQuery) -> None:
 
     progress = query.lastProgress
     deadline = time.monotonic() + FINISH_SECONDS
-    while query.status["isTriggerActive"] and time.monotonic() < deadline:
-        if query.lastProgress != progress:
-            break
+    while (
+        query.status["isTriggerActive"]
+        and time.monotonic() < deadline
+        and query.lastProgress == progress
+    ):
         time.sleep(0.02)
     try:
         query.stop()
@@ -48,26 +48,15 @@ def finish_batch(query: StreamingQuery) -> None:
 
 
 class Stop:
-    """A request to stop, by SIGTERM or SIGINT: `EXIT_SECONDS` later the process exits anyway."""
+    """A request to stop: `EXIT_SECONDS` later the process exits anyway."""
 
     def __init__(self) -> None:
         self.requested = threading.Event()
         # The JVM that this process started; None before, and under spark-submit.
         self.jvm: subprocess.Popen[bytes] | None = None
 
-    @contextmanager
-    def on_signals(self) -> Iterator[None]:
-        before = {
-            number: signal.signal(number, self._request)
-            for number in (signal.SIGTERM, signal.SIGINT)
-        }
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _request(self, _number: int, _frame: FrameType | None) -> None:
+    def request(self) -> None:
+        """Called by SIGTERM and SIGINT."""
         if not self.requested.is_set():
             self.requested.set()
             threading.Thread(target=self._force_exit, daemon=True).start()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as version_of
+from importlib import metadata
 
 import click
 
@@ -19,8 +18,8 @@ def version(as_json: bool) -> None:
     found: dict[str, str | None] = {"tidemark": __version__, "python": platform.python_version()}
     for package in ("pyspark", "kafka-python"):
         try:
-            found[package] = version_of(package)
-        except PackageNotFoundError:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
             found[package] = None
     if as_json:
         click.echo(json.dumps(found))

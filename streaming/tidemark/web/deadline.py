@@ -27,12 +27,9 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self.expired = False
         self._seconds = seconds
-        self._connection: Any = None
+        # The one that the exchange uses now.
+        self.connection: Any = None
         self._done = threading.Event()
-
-    def watch(self, connection: Any) -> None:
-        """The connection that the exchange uses from now on."""
-        self._connection = connection
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -51,7 +48,7 @@ class Deadline:
             return
         self.expired = True
         while not self._done.wait(AGAIN_SECONDS):
-            made = getattr(self._connection, "sock", None)
+            made = getattr(self.connection, "sock", None)
             if made is not None:
                 # It also wakes a read that another thread is in; close would not.
                 with suppress(OSError, ValueError):
@@ -64,7 +61,7 @@ _CURRENT: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 def _watch(connection: Any) -> None:
     deadline = _CURRENT.get()
     if deadline is not None:
-        deadline.watch(connection)
+        deadline.connection = connection
 
 
 class _Plain(HTTPConnection):

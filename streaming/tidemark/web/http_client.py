@@ -18,8 +18,7 @@ from urllib3.exceptions import HTTPError
 from tidemark import __version__
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Alertmanager, Receiver, Route
-from tidemark.settings.certificates import load_authorities
-from tidemark.settings.files import PIPE_SECONDS, read_line, read_text
+from tidemark.settings.files import PIPE_SECONDS, load_authorities, read_line, read_text
 from tidemark.settings.forms import url_problem
 from tidemark.web.deadline import BoundedAdapter, Deadline
 from tidemark.web.hidden import without_secrets

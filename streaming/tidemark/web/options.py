@@ -11,13 +11,11 @@ import ssl
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-import msgspec
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, ValidationError, convert, field
 
 from tidemark.core.errors import ConfigError
-from tidemark.settings.certificates import load_authorities, load_pair
 from tidemark.settings.conversion import explain, sentence
-from tidemark.settings.files import read_bounded
+from tidemark.settings.files import load_authorities, load_pair, read_bounded
 from tidemark.settings.yaml_file import parse_yaml
 
 MAX_FILE_BYTES: Final = 1_000_000
@@ -78,13 +76,13 @@ def read_web_file(path: Path) -> WebFile:
     where = f"web configuration {path}"
     try:
         document = parse_yaml(read_bounded(path, MAX_FILE_BYTES), where)
-        file_ = msgspec.convert(document or {}, WebFile)
+        file_ = convert(document or {}, WebFile)
     except OSError as error:
         # Without the path, in whose place a secret may be.
         raise ConfigError(
             f"cannot read the web configuration: {error.strerror}. Check web_config_file."
         ) from None
-    except msgspec.ValidationError as error:
+    except ValidationError as error:
         option, problem = explain(error, WebFile)
         raise ConfigError(f"{where}: {sentence(problem, option)}") from None
     for number, (user, password) in enumerate(file_.basic_auth_users.items(), 1):

@@ -34,12 +34,8 @@ class Written:
         for offset, value in self.values:
             builder.append(offset - self.base, 1_000 + offset, b"k", value, [])
         data = bytearray(builder.build())
-        data[:8] = self.base.to_bytes(8, "big")
-        data[12:16] = self.epoch.to_bytes(4, "big", signed=True)
-        if self.last is not None:
-            data[23:27] = (self.last - self.base).to_bytes(4, "big")
-            data[17:21] = crc_of(bytes(data)).to_bytes(4, "big")
-        return bytes(data)
+        data[23:27] = (self.last_offset - self.base).to_bytes(4, "big")
+        return sealed(self.base, self.epoch, bytes(data))
 
     def with_value(self, offset: int, value: bytes) -> Written:
         return replace(self, values=tuple((o, value if o == offset else v) for o, v in self.values))
@@ -50,8 +46,21 @@ class Written:
         return replace(self, values=kept, last=self.last_offset)
 
 
-def crc_of(data: bytes) -> int:
-    return Batch(0, 0, None, 0, 2, data).actual_crc()
+def sealed(base: int, epoch: int, data: bytes) -> bytes:
+    """With offset, size, epoch and CRC."""
+    found = bytearray(data)
+    found[:8] = base.to_bytes(8, "big")
+    found[8:12] = (len(found) - 12).to_bytes(4, "big")
+    found[12:16] = epoch.to_bytes(4, "big", signed=True)
+    found[17:21] = Batch(0, 0, None, 0, 2, bytes(found)).actual_crc().to_bytes(4, "big")
+    return bytes(found)
+
+
+def flipped(batch: Batch, at: int, bits: int) -> Batch:
+    """The batch with other bits in one of its bytes."""
+    data = bytearray(batch.data)
+    data[at] ^= bits
+    return batch._replace(data=bytes(data))
 
 
 def written(*sizes: int, start: int = 0, epoch: int = 0, compression: int = 0) -> list[Written]:
@@ -116,10 +125,11 @@ class Replica:
 
 @dataclass
 class Replicas:
-    """A Source. `before(read number)` may change the replicas."""
+    """A Source. `before(read number)` may change the replicas, `answer` what a broker answers."""
 
     of: dict[int, Replica]
     before: Callable[[int], None] = lambda _: None
+    answer: Callable[[int, bytes | str], bytes | str] = lambda _, data: data
     reads: int = 0
     retry_seconds: float = 0.3
     asked: list[tuple[int, int]] = field(default_factory=list)
@@ -133,7 +143,9 @@ class Replicas:
         self.reads += 1
         self.before(self.reads)
         self.asked.append((offset, size))
-        return {broker: self.of[broker].read(offset, size) for broker in brokers}
+        return {
+            broker: self.answer(broker, self.of[broker].read(offset, size)) for broker in brokers
+        }
 
     def close(self) -> None:
         pass

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.verbs.audit.logs import flipped
 from tidemark.record_log.batches import Batch, split_batches
 
 
@@ -14,20 +15,16 @@ def change_batch(segment: Path, number: int) -> Batch:
     """Changes a byte of a batch's records, and its CRC to match; the batch as it was."""
     batch, start = _find(segment, number)
     # The last byte is the number of headers, 0; the one before belongs to the value.
-    changed = bytearray(batch.data)
-    changed[-2] ^= 0x20
-    crc = batch._replace(data=bytes(changed)).actual_crc()
-    changed[17:21] = crc.to_bytes(4, "big")
-    _write(segment, start, bytes(changed))
+    changed = flipped(batch, -2, 0x20)
+    crc = changed.actual_crc().to_bytes(4, "big")
+    _write(segment, start, changed.data[:17] + crc + changed.data[21:])
     return batch
 
 
 def change_byte(segment: Path, number: int, at: int) -> Batch:
     """Changes one byte of a batch and nothing else; the batch as it was."""
     batch, start = _find(segment, number)
-    changed = bytearray(batch.data)
-    changed[at] ^= 1
-    _write(segment, start, bytes(changed))
+    _write(segment, start, flipped(batch, at, 1).data)
     return batch
 
 

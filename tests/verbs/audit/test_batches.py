@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.verbs.audit.logs import encode, legacy, written
+from tests.verbs.audit.logs import encode, flipped, legacy, written
 from tidemark.kafka import unpacking as module
 from tidemark.kafka.unpacking import UnreadableRecordsError
 from tidemark.record_log.batches import DamagedLogError, split_batches
@@ -100,10 +100,8 @@ def test_compression_that_cannot_be_read(
     monkeypatch.setitem(sys.modules, "lz4.frame", None)
     monkeypatch.setattr(module, "_pyarrow", lambda: None)
     (batch,), _ = split_batches(encode(written(1)), 0)
-    data = bytearray(batch.data)
-    data[22] |= codec
     with pytest.raises(UnreadableRecordsError, match=reason):
-        record_digests(batch._replace(data=bytes(data)))
+        record_digests(flipped(batch, 22, codec))
 
 
 @settings(max_examples=60)

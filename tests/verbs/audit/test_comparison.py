@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.verbs.audit.logs import Written, read, written
+from tests.verbs.audit.logs import Written, flipped, read, written
 from tidemark.verbs.audit.comparison import Comparison, compare
 
 LOG = written(3, 1, 4, 2)
@@ -51,10 +52,7 @@ def test_another_leader_epoch_is_a_difference_although_the_records_are_equal() -
 
 def test_bytes_that_do_not_have_their_crc_are_called_damaged() -> None:
     logs = {1: read(LOG), 2: read(LOG)}
-    batch = logs[2][0]
-    data = bytearray(batch.data)
-    data[-2] ^= 1
-    logs[2][0] = batch._replace(data=bytes(data))
+    logs[2][0] = flipped(logs[2][0], -2, 1)
     (found,) = compare(logs, 0, 10, cleaned=False).differences
     assert [copy.damaged for copy in found.copies] == [False, True]
 
@@ -66,20 +64,22 @@ def test_other_batches_with_the_same_records_differ_up_to_the_next_common_start(
     assert not against(other, cleaned=True).differences
 
 
-def test_a_record_that_one_log_lacks_counts_unless_the_log_is_cleaned() -> None:
-    other = [*LOG[:2], LOG[2].without(5, 6), LOG[3]]
+@pytest.mark.parametrize(
+    ("other", "offset", "absent", "copies", "records"),
+    [
+        ([*LOG[:2], LOG[2].without(5, 6), LOG[3]], 5, (), 3, 2),
+        ([LOG[0], *LOG[2:]], 3, (2,), 2, 1),
+    ],
+    ids=["records", "batch"],
+)
+def test_what_one_log_lacks_counts_unless_the_log_is_cleaned(
+    other: list[Written], offset: int, absent: tuple[int, ...], copies: int, records: int
+) -> None:
     (found,) = against(other).differences
-    assert (found.offset, found.records) == (5, 2)
+    assert (found.offset, found.absent, len(found.copies)) == (offset, absent, copies)
+    assert found.records == records
     result = against(other, cleaned=True)
-    assert (result.differences, result.absent_records) == ([], 2)
-
-
-def test_a_batch_that_one_log_lacks_counts_unless_the_log_is_cleaned() -> None:
-    other = [LOG[0], *LOG[2:]]
-    (found,) = against(other).differences
-    assert (found.offset, found.absent, len(found.copies)) == (3, (2,), 2)
-    result = against(other, cleaned=True)
-    assert (result.differences, result.absent_records) == ([], 1)
+    assert (result.differences, result.absent_records) == ([], records)
 
 
 def test_a_cleaned_log_is_compared_record_by_record() -> None:
@@ -90,9 +90,7 @@ def test_a_cleaned_log_is_compared_record_by_record() -> None:
 
 def test_batches_of_a_cleaned_log_that_cannot_be_read_are_counted() -> None:
     logs = {1: read(LOG), 2: read(LOG)}
-    data = bytearray(logs[2][1].data)
-    data[22] |= 5
-    logs[2][1] = logs[2][1]._replace(data=bytes(data))
+    logs[2][1] = flipped(logs[2][1], 22, 5)
     assert compare(logs, 0, 10, cleaned=True).unread == {"compression 5 is unknown": 1}
     (found,) = compare(logs, 0, 10, cleaned=False).differences
     assert (found.offset, found.records, found.unread) == (3, None, "compression 5 is unknown")
@@ -101,9 +99,7 @@ def test_batches_of_a_cleaned_log_that_cannot_be_read_are_counted() -> None:
 def test_damaged_records_are_a_difference_also_of_a_cleaned_log() -> None:
     packed = written(3, compression=1)
     logs = {1: read(packed), 2: read(packed)}
-    data = bytearray(logs[2][0].data)
-    data[-3] ^= 1
-    logs[2][0] = logs[2][0]._replace(data=bytes(data))
+    logs[2][0] = flipped(logs[2][0], -3, 1)
     (found,) = compare(logs, 0, 3, cleaned=True).differences
     assert (found.offset, found.records) == (0, None)
     assert found.unread is not None

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,11 +14,10 @@ from hypothesis import strategies as st
 
 from tests.verbs.audit.logs import Replica, Replicas, T, written
 from tidemark.verbs.audit import partition_audit, run
-from tidemark.verbs.audit.pace import Pace
 from tidemark.verbs.audit.partition_audit import PartitionReport
 from tidemark.verbs.audit.run import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, audit_partitions
 from tidemark.verbs.audit.source import Partition, Position
-from tidemark.verbs.audit.windows import Window, sample, whole
+from tidemark.verbs.audit.windows import Pace, Window, sample, whole
 
 LOG = written(*[5] * 20)
 OTHER = [b.with_value(42, b"other") for b in LOG]
@@ -111,49 +111,49 @@ def test_replicas_that_do_not_answer_are_named() -> None:
     assert (report.brokers, report.compared, len(report.not_compared)) == ((1,), 0, 2)
 
 
-def test_a_replica_that_dies_meanwhile_is_left_out_from_there_on() -> None:
+@pytest.mark.parametrize(
+    ("broker", "name", "before", "after", "expected"),
+    [
+        (
+            *(3, "reason", None, "timed_out"),
+            (100, (1, 2), {3: "timed_out, from offset 40 on"}, []),
+        ),
+        (
+            *(3, "log", LOG, LOG[:7]),
+            (
+                *(100, (1, 2), {3: "its log end moved back from 100 to 35, from offset 40 on"}),
+                [],
+            ),
+        ),
+        # The comparison goes on behind what was deleted.
+        (
+            *(2, "log_start", 0, 60),
+            (80, (1, 2, 3), {}, ["the log start of broker 2 moved to 60 meanwhile"]),
+        ),
+    ],
+    ids=["a replica that dies", "a log that is cut", "retention"],
+)
+def test_what_happens_to_a_replica_meanwhile(
+    broker: int, name: str, before: Any, after: Any, expected: tuple[Any, ...]
+) -> None:
     source = replicas(*[Replica(LOG, segment=4) for _ in range(3)])
-    source.before = lambda n: setattr(source.of[3], "reason", "timed_out" if n > 2 else None)
+    source.before = lambda n: setattr(source.of[broker], name, after if n > 2 else before)
     report = audited(source)
-    assert report.not_compared == {3: "timed_out, from offset 40 on"}
-    assert (report.compared, report.brokers) == (100, (1, 2))
-
-
-def test_a_log_that_is_cut_meanwhile_is_left_out() -> None:
-    source = replicas(*[Replica(LOG, segment=4) for _ in range(3)])
-    source.before = lambda n: setattr(source.of[3], "log", LOG if n < 3 else LOG[:7])
-    report = audited(source)
-    assert report.not_compared == {3: "its log end moved back from 100 to 35, from offset 40 on"}
-    assert report.compared == 100
-
-
-def test_retention_meanwhile_moves_the_comparison_on() -> None:
-    source = replicas(*[Replica(LOG, segment=4) for _ in range(3)])
-    source.before = lambda n: setattr(source.of[2], "log_start", 60 if n > 2 else 0)
-    report = audited(source)
-    assert (report.compared, report.brokers, report.not_compared) == (80, (1, 2, 3), {})
-    assert report.notes == ["the log start of broker 2 moved to 60 meanwhile"]
+    assert (report.compared, report.brokers, report.not_compared, report.notes) == expected
 
 
 def test_an_empty_answer_is_asked_again() -> None:
-    class Throttled(Replicas):
-        def read(self, *arguments: object) -> dict[int, bytes | str]:
-            found = super().read(*arguments)  # type: ignore[arg-type]
-            return {b: b"" if self.reads == 1 and b == 2 else data for b, data in found.items()}
-
-    source = Throttled(replicas(LOG, OTHER, LOG).of)
+    source = replicas(LOG, OTHER, LOG)
+    source.answer = lambda broker, data: b"" if source.reads == 1 and broker == 2 else data
     report = audited(source)
     assert [found.offset for found in report.findings] == [42]
     assert report.not_compared == {}
 
 
 def test_bytes_that_are_no_batches_leave_the_replica_out() -> None:
-    class Garbage(Replicas):
-        def read(self, *arguments: object) -> dict[int, bytes | str]:
-            found = super().read(*arguments)  # type: ignore[arg-type]
-            return {b: b"\xff" * 100 if b == 2 else data for b, data in found.items()}
-
-    report = audited(Garbage(replicas(LOG, LOG, LOG).of))
+    source = replicas(LOG, LOG, LOG)
+    source.answer = lambda broker, data: b"\xff" * 100 if broker == 2 else data
+    report = audited(source)
     assert report.not_compared == {2: "damaged log: magic -1 is unknown, from offset 0 on"}
     assert report.compared == 100
 

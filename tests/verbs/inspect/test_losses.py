@@ -192,19 +192,3 @@ def test_alert_records_and_unreadable_lines_of_a_file(tmp_path: Path) -> None:
     assert [line.split(":")[1].strip() for line in captured.err.splitlines()] == [
         f"unreadable  {path} line {number}" for number in (2, 3)
     ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "give a topic or --losses"),
-        (("t", "--csv"), "need --losses"),
-        (("--losses", "--csv", "--json"), "exclude each other"),
-        (("--losses", "--from", "/nonexistent"), "cannot read /nonexistent"),
-        (("--losses", "--bootstrap", ","), "--bootstrap is empty"),
-    ],
-)
-def test_wrong_usage_is_one_line(arguments: tuple[str, ...], message: str) -> None:
-    captured = run(*arguments, code=2)
-    assert message in captured.err
-    assert captured.err.count("\n") == 1

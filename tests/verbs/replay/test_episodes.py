@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tidemark.core.records import Alert, Severity
 from tidemark.verbs.replay.episodes import Episodes, compare, summary
 
@@ -37,23 +39,34 @@ def changed(old: Episodes, new: Episodes) -> list[tuple[str, str, float]]:
     ]
 
 
-def test_an_alert_that_fires_earlier_or_later_is_the_same() -> None:
-    assert changed(episodes((10.0, 50.0)), episodes((14.0, 48.0))) == []
-    assert changed(episodes((10.0, None)), episodes((14.0, None))) == []
-    assert changed(episodes((10.0, 20.0)), episodes((21.0, 30.0))) == [
-        ("gone", "ticket", 10.0),
-        ("come", "ticket", 21.0),
-    ]
-
-
-def test_where_flapping_ends_the_other_episodes_are_gone() -> None:
-    assert changed(episodes((10.0, 20.0), (25.0, 30.0), (35.0, 40.0)), episodes((10.0, 40.0))) == [
-        ("gone", "ticket", 25.0),
-        ("gone", "ticket", 35.0),
-    ]
-    assert changed(episodes((10.0, 40.0)), episodes((10.0, 20.0), (25.0, 40.0))) == [
-        ("come", "ticket", 25.0)
-    ]
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        # An alert that fires earlier or later is the same.
+        (episodes((10.0, 50.0)), episodes((14.0, 48.0)), []),
+        (episodes((10.0, None)), episodes((14.0, None)), []),
+        (
+            episodes((10.0, 20.0)),
+            episodes((21.0, 30.0)),
+            [("gone", "ticket", 10.0), ("come", "ticket", 21.0)],
+        ),
+        # Where flapping ends, the other episodes are gone.
+        (
+            episodes((10.0, 20.0), (25.0, 30.0), (35.0, 40.0)),
+            episodes((10.0, 40.0)),
+            [("gone", "ticket", 25.0), ("gone", "ticket", 35.0)],
+        ),
+        (
+            episodes((10.0, 40.0)),
+            episodes((10.0, 20.0), (25.0, 40.0)),
+            [("come", "ticket", 25.0)],
+        ),
+    ],
+)
+def test_episodes_are_compared_by_their_times(
+    old: Episodes, new: Episodes, changes: list[tuple[str, str, float]]
+) -> None:
+    assert changed(old, new) == changes
 
 
 def test_info_alerts_are_ignored_and_pages_differ_from_tickets() -> None:

@@ -8,12 +8,10 @@ from collections import defaultdict
 import pytest
 
 from tests.traces import ORIGIN, batches, rounds
-from tests.verbs.recordings import TRACES
+from tests.verbs.recordings import TRACES, alerts_of
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import Observation, Pass
 from tidemark.core.records import Alert
-from tidemark.detect.thresholds import Detection
-from tidemark.observations.recorded_lines import Line, LineReducer
 
 
 def lines(name: str) -> list[str]:
@@ -22,12 +20,10 @@ def lines(name: str) -> list[str]:
 
 def fired(recorded: list[str]) -> dict[str, list[Alert]]:
     """The firing alerts of a recording by name."""
-    reducer = LineReducer(Detection())
     result: dict[str, list[Alert]] = defaultdict(list)
-    for number, batch in enumerate(batches(recorded), 1):
-        for record in reducer.records(Line(0, number, encode_batch(batch)), "alerts"):
-            if isinstance(record, Alert) and record.state == "firing":
-                result[record.labels["alertname"]].append(record)
+    for alert in alerts_of(map(encode_batch, batches(recorded))):
+        if alert.state == "firing":
+            result[alert.labels["alertname"]].append(alert)
     return result
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from tests.verbs.audit.logs import crc_of
+from tests.verbs.audit.logs import sealed
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 HEAD = 61
@@ -71,16 +71,6 @@ def marker(base: int, producer: int, *, commit: bool, epoch: int = 4) -> bytes:
     data = bytearray(builder.build())
     data[22] |= 0x20
     return sealed(base, epoch, bytes(data))
-
-
-def sealed(base: int, epoch: int, data: bytes) -> bytes:
-    """With offset, size, epoch and CRC."""
-    found = bytearray(data)
-    found[:8] = base.to_bytes(8, "big")
-    found[8:12] = (len(found) - 12).to_bytes(4, "big")
-    found[12:16] = epoch.to_bytes(4, "big", signed=True)
-    found[17:21] = crc_of(bytes(found)).to_bytes(4, "big")
-    return bytes(found)
 
 
 def log(

@@ -12,21 +12,26 @@ from typing import Any
 
 import pytest
 
+from tests.verbs.audit.logs import sealed
 from tests.verbs.run import tidemark
-from tests.verbs.salvage.logs import CODECS, Sent, batch, log, marker, save, sealed, sent
+from tests.verbs.salvage.logs import CODECS, Sent, batch, log, marker, save, sent
 from tidemark.kafka import unpacking
 from tidemark.verbs.salvage import run
 
 PLACE = "orders-0"
 
 
-def lines(out: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in out.splitlines()]
-
-
 def salvage(*arguments: str, code: int = 0) -> tuple[list[dict[str, Any]], str]:
     found = tidemark("salvage", *arguments, "--format", "jsonl", code=code)
-    return lines(found.out), found.err
+    return [json.loads(line) for line in found.out.splitlines()], found.err
+
+
+def salvage_range(
+    tmp_path: Path, batches: list[bytes], start: int, end: int, *options: str, code: int = 0
+) -> tuple[list[dict[str, Any]], str]:
+    """Records of a saved partition with these batches."""
+    folder = save(tmp_path / PLACE, batches)
+    return salvage(str(folder), "--from", f"{start}", "--to", f"{end}", *options, code=code)
 
 
 def as_sent(record: dict[str, Any]) -> Sent:
@@ -48,8 +53,7 @@ def as_sent(record: dict[str, Any]) -> Sent:
 def test_every_record_of_the_range_is_back_byte_for_byte(
     tmp_path: Path, codec: str, values: str
 ) -> None:
-    folder = save(tmp_path / PLACE, log(100, codec=codec))
-    found, err = salvage(str(folder), "--from", "13", "--to", "72", "--values", values)
+    found, err = salvage_range(tmp_path, log(100, codec=codec), 13, 72, "--values", values)
     assert [(r["topic"], r["partition"], r["offset"]) for r in found] == [
         ("orders", 0, offset) for offset in range(13, 72)
     ]
@@ -105,19 +109,21 @@ def test_csv_has_a_heading_and_a_file_is_never_overwritten(tmp_path: Path) -> No
     assert json.loads(dict(zip(heading, second, strict=True))["headers"]) == [
         ["trace", "NA==", "base64"]
     ]
-    assert f"{output} exists" in tidemark(*arguments, code=2).err
+    assert f"cannot write {output}: File exists; give the name of a new file." in (
+        tidemark(*arguments, code=2).err
+    )
 
 
 def test_absent_keys_and_values_are_not_empty_ones(tmp_path: Path) -> None:
     odd = [Sent(None, None, 5), Sent(b"", b"", 6, (("h", None), ("h", b"2")))]
-    folder = save(tmp_path / PLACE, [batch(0, odd)])
-    found, _ = salvage(str(folder), "--from", "0", "--to", "2", "--values", "text")
+    found, _ = salvage_range(tmp_path, [batch(0, odd)], 0, 2, "--values", "text")
     assert [as_sent(r) for r in found] == odd
 
 
 def test_batches_of_the_new_leader_are_left_out_and_said(tmp_path: Path) -> None:
-    folder = save(tmp_path / PLACE, [*log(40), *log(40, start=40, epoch=6)])
-    found, err = salvage(str(folder), "--from", "30", "--to", "60", "--epoch", "4", code=3)
+    found, err = salvage_range(
+        tmp_path, [*log(40), *log(40, start=40, epoch=6)], 30, 60, "--epoch", "4", code=3
+    )
     assert [r["offset"] for r in found] == list(range(30, 40))
     assert err.splitlines() == [
         "orders-0 [30, 60) of epochs up to 4: 10 records found, 20 offsets without.",
@@ -192,8 +198,7 @@ def test_reading_goes_on_after_damage(tmp_path: Path, at: int, value: bytes, rea
 def test_an_offset_beyond_the_segment_is_damage(tmp_path: Path) -> None:
     batches = log(40)
     wrong = sealed(25, 4, batches[3])
-    folder = save(tmp_path / PLACE, [*batches[:3], wrong, *batches[4:]])
-    found, err = salvage(str(folder), "--from", "0", "--to", "40", code=3)
+    found, err = salvage_range(tmp_path, [*batches[:3], wrong, *batches[4:]], 0, 40, code=3)
     assert [as_sent(r) for r in found] == [sent(o) for o in (*range(15), *range(20, 40))]
     assert "offset 29 belongs to a later segment" in err
 
@@ -233,8 +238,7 @@ def test_a_compacted_batch_lacks_records(tmp_path: Path) -> None:
     # The cleaner keeps the last offset of the batch.
     cleaned = bytearray(batch(0, [sent(0)]))
     cleaned[23:27] = whole[23:27]
-    folder = save(tmp_path / PLACE, [sealed(0, 4, bytes(cleaned))])
-    found, err = salvage(str(folder), "--from", "0", "--to", "3", code=3)
+    found, err = salvage_range(tmp_path, [sealed(0, 4, bytes(cleaned))], 0, 3, code=3)
     assert [r["offset"] for r in found] == [0]
     assert "[1, 3) its batch no longer has the record (compacted)" in err
 

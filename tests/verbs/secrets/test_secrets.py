@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +17,8 @@ import requests
 import structlog
 
 from tests.processes import descendants
+from tests.verbs.run import outcome
 from tests.verbs.secrets.places import PLACES, SECRETS, USER, VARIABLE, Stage, leaks
-from tidemark.cli import main
 from tidemark.kafka.client_log import show_client_log
 from tidemark_lab.brokers.wait import wait_until
 
@@ -63,21 +62,17 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield Stage(stack, tmp_path_factory.mktemp("secrets"))
 
 
-def start(stage: Stage, verb: str) -> subprocess.Popen[bytes]:
+@contextmanager
+def running(stage: Stage, verb: str) -> Iterator[subprocess.Popen[bytes]]:
     """The verb, its log in the file of its name."""
     with (stage.folder / f"{verb}.log").open("wb") as out:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-c", QUICKLY, verb, "--config", str(stage.config)],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
             env={**os.environ, **stage.variables},
         )
-
-
-@contextmanager
-def running(stage: Stage, verb: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = start(stage, verb)
     try:
         yield process
         assert process.poll() is None
@@ -165,11 +160,8 @@ def own_log() -> Iterator[None]:
 
 def printed_by(words: list[str]) -> bytes:
     """All that a verb prints and logs, and its exit status."""
-    out = io.BytesIO()
-    text = io.TextIOWrapper(out, encoding="utf-8", write_through=True)
-    with redirect_stdout(text), redirect_stderr(text), pytest.raises(SystemExit) as ended:
-        main(words)
-    return out.getvalue() + f"exit status {ended.value.code}".encode()
+    code, shown = outcome(*words)
+    return f"{shown.out}{shown.err}exit status {code}".encode()
 
 
 def test_no_other_verb_shows_a_secret(

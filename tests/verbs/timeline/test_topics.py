@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Self
 
 import pytest
 
-from tests.verbs.recordings import trace, write
+from tests.verbs.recordings import alerts_of, trace, write
 from tests.verbs.run import tidemark
 from tidemark.core.identity import group_of
 from tidemark.core.records import Alert
-from tidemark.detect.thresholds import Detection
 from tidemark.kafka.topic_reader import Message
-from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.verbs.timeline import source
 
 GROUPS = 16
@@ -27,13 +25,8 @@ class Topic:
 
     narrowed: tuple[set[int], float] | None = None
 
-    def __init__(self, *_: Any) -> None:
+    def __init__(self) -> None:
         self.end = dict.fromkeys(range(GROUPS), 0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
     def narrow(self, numbers: Collection[int], since: float) -> None:
         Topic.narrowed = (set(numbers), since)
@@ -45,20 +38,14 @@ class Topic:
 
 def alerts() -> list[Alert]:
     """What the stream publishes: at least once, in no order between partitions."""
-    reducer = LineReducer(Detection())
-    found = [
-        record
-        for number, line in enumerate(LINES, 1)
-        for record in reducer.records(Line(0, number, line), "alerts")
-        if isinstance(record, Alert)
-    ]
+    found = alerts_of(LINES)
     return [*reversed(found), *found[:3]]
 
 
 def test_the_time_line_is_that_of_the_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "TopicReader", Topic)
+    monkeypatch.setattr(source, "TopicReader", lambda *_: nullcontext(Topic()))
     monkeypatch.setattr(source, "alerts_of_topic", lambda _: iter(alerts()))
     place = ("timeline", "trace", "0", "--cluster", "trace", "--json")
     out = tidemark(*place, "--since", "2001-09-09T00:00:00Z").out

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.collect.fake_cluster import FakeCluster
+from tests.delivery.services import free_port
 from tests.verbs.recordings import trace, write
 from tests.verbs.run import tidemark
 from tidemark.observations.recorded_lines import read_lines
@@ -63,8 +63,7 @@ def test_live_passes_as_blocks_of_text_and_their_recording(
 
 
 def test_the_page_the_api_and_the_metrics_are_served(brokers: FakeCluster) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     found: dict[str, str] = {}
 
     def read() -> None:
@@ -108,23 +107,8 @@ def test_the_page_the_api_and_the_metrics_are_served(brokers: FakeCluster) -> No
     assert 'tidemark_partitions{kafka_cluster="local"} 4' in found["metrics"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--from", "x", "--listen", "127.0.0.1:1"), "leave out --bootstrap, --listen"),
-        (("--from", "/does/not/exist"), "cannot read /does/not/exist"),
-        (("--bootstrap", ","), "--bootstrap is empty"),
-        ((), "no cluster to watch"),
-    ],
-)
-def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
-    assert message in tidemark("top", *arguments, code=2).err
-
-
 def test_a_cluster_that_does_not_answer_is_one_line() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    err = tidemark("top", "--bootstrap", f"127.0.0.1:{port}", code=1).err
+    err = tidemark("top", "--bootstrap", f"127.0.0.1:{free_port()}", code=1).err
     assert err.startswith("tidemark: ") and err.count("\n") == 1
 
 

@@ -12,7 +12,6 @@ from tests.verbs.top.shown import pressed, reduced, screen
 from tidemark.core.broker_report import BrokerConfiguration
 from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import Batch, BrokerState, Observation
-from tidemark.verbs.top import keys
 from tidemark.verbs.top.plain import block
 from tidemark.verbs.top.snapshot import Snapshot
 from tidemark.verbs.top.ui_state import UiState
@@ -77,7 +76,7 @@ def test_the_worst_partitions_have_the_countdown_in_80_columns() -> None:
     assert re.search(r"^orders-0 .* 3 in 25-41 s$", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("opened", [("p",), ("p", keys.ENTER)])
+@pytest.mark.parametrize("opened", [("p",), ("p", "enter")])
 def test_the_selected_and_the_opened_partition_have_the_sentence(opened: tuple[str, ...]) -> None:
     assert SENTENCE in screen(KNOWN, pressed(KNOWN, *opened))
     assert f"  {SENTENCE}" in block(KNOWN, 0.0)
@@ -85,7 +84,7 @@ def test_the_selected_and_the_opened_partition_have_the_sentence(opened: tuple[s
 
 def test_without_the_limit_the_missing_right_is_named() -> None:
     assert any(line.endswith(" 3 in ?") for line in screen(UNKNOWN, UiState()))
-    text = " ".join(screen(UNKNOWN, pressed(UNKNOWN, "p", keys.ENTER)))
+    text = " ".join(screen(UNKNOWN, pressed(UNKNOWN, "p", "enter")))
     assert (
         "when broker 3 leaves the in-sync set is not known: replica.lag.time.max.ms of leader 1 "
         "was not read; that needs DescribeConfigs on Cluster"

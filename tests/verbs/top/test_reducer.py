@@ -17,23 +17,34 @@ from tidemark.observations.cluster_views import ClusterViews
 from tidemark.verbs.safe_to_stop.verdict import judge
 from tidemark.verbs.top.reducer import TopReducer
 
+OFFLINE_LEADERS = SyntheticPasses(partitions=60, groups=1, offline_every=7)
 FAULTS = ("kip101_modern", "loss_0102", "sigstop_follower", "unclean")
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_each_pass_has_the_verdict_of_safe_to_stop(fault: str) -> None:
+@pytest.mark.parametrize(
+    ("cluster", "values"),
+    [
+        *(("trace", trace(fault)) for fault in FAULTS),
+        (CLUSTER, [value for number in range(5) for _, value in OFFLINE_LEADERS.records(number)]),
+    ],
+    ids=[*FAULTS, "offline"],
+)
+def test_each_pass_has_the_verdict_of_safe_to_stop(cluster: str, values: list[bytes]) -> None:
     reducer, views = TopReducer(Detection()), ClusterViews(Detection())
-    seen = set()
-    for value in trace(fault):
+    seen, affected = set(), False
+    for value in values:
         reducer.record(value)
         views.add(decode_batch(value))
-        snapshot = reducer.snapshot("trace")
-        assert snapshot is not None
-        for row in snapshot.partitions:
+        snapshot = reducer.snapshot(cluster)
+        for row in [] if snapshot is None else snapshot.partitions:
             seen.add(row.state.name)
-        for broker in snapshot.brokers:
-            assert broker.is_safe == judge(views, "trace", broker.broker).safe
+        for broker in [] if snapshot is None else snapshot.brokers:
+            verdict = judge(views, cluster, broker.broker)
+            assert (broker.impacts, broker.is_safe) == (verdict.impacts, verdict.safe)
+            assert (broker.leads, broker.in_sync) == (verdict.leads, verdict.in_sync)
+            affected = affected or bool(broker.impacts)
     assert seen - {"healthy"}
+    assert affected
 
 
 def test_an_unclean_election_is_listed_with_what_its_alert_says() -> None:
@@ -98,23 +109,6 @@ def test_an_unreadable_record_is_counted_and_stops_nothing() -> None:
     snapshot = reduced([b"{", *trace("unclean"), b"[]"], "trace")
     assert snapshot.unreadable == 2
     assert snapshot.counts == {"lost": 1}
-
-
-def test_the_stop_of_each_broker_affects_what_safe_to_stop_lists() -> None:
-    load = SyntheticPasses(partitions=60, groups=1, offline_every=7)
-    values = [value for number in range(5) for _, value in load.records(number)]
-    views = ClusterViews(Detection())
-    for value in values:
-        views.add(decode_batch(value))
-    for broker in reduced(values, CLUSTER).brokers:
-        verdict = judge(views, CLUSTER, broker.broker)
-        assert broker.impacts == verdict.impacts
-        assert (broker.is_safe, broker.leads, broker.in_sync) == (
-            verdict.safe,
-            verdict.leads,
-            verdict.in_sync,
-        )
-        assert broker.impacts
 
 
 def test_nothing_before_the_first_pass() -> None:

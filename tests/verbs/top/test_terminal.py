@@ -6,11 +6,11 @@ import operator
 import os
 import signal
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.golden import assert_written
 from tests.verbs.recordings import trace, write
 from tests.verbs.top.shown import screen
 from tests.verbs.top.terminal import TerminalProgram
@@ -52,14 +52,8 @@ def test_each_key_shows_the_screen_of_the_model(unclean: str) -> None:
         assert program.colours() == {"default"}
         program.press("q")
         assert program.wait_for_end() == 0
-    _compare(GOLDEN, "\n".join(shown) + "\n")
-
-
-def _compare(path: Path, text: str) -> None:
-    """The recording shows the election, the loss and the truncation, in the reviewed words."""
-    if os.environ.get("REWRITE"):
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    # The recording shows the election, the loss and the truncation, in the reviewed words.
+    assert_written(GOLDEN, "\n".join(shown) + "\n")
 
 
 def test_colours_a_resize_and_the_terminal_after_the_end(unclean: str) -> None:

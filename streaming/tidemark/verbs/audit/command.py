@@ -27,12 +27,11 @@ from tidemark.core.text import counted
 from tidemark.observations.few_passes import live_cluster
 from tidemark.verbs.audit.brokers import BrokerSource
 from tidemark.verbs.audit.folders import FolderSource
-from tidemark.verbs.audit.pace import Pace
 from tidemark.verbs.audit.partition_audit import PartitionReport
 from tidemark.verbs.audit.publish import publish_findings
 from tidemark.verbs.audit.report import as_text, document, events
 from tidemark.verbs.audit.run import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, audit_partitions
-from tidemark.verbs.audit.windows import Window, sample, whole
+from tidemark.verbs.audit.windows import Pace, Window, sample, whole
 
 
 @click.command("audit")

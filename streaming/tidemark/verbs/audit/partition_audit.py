@@ -19,9 +19,8 @@ from tidemark.record_log.batches import (
     split_batches,
 )
 from tidemark.verbs.audit.comparison import Comparison, Difference, compare
-from tidemark.verbs.audit.pace import Pace
 from tidemark.verbs.audit.source import Partition, Position, Source
-from tidemark.verbs.audit.windows import Window
+from tidemark.verbs.audit.windows import Pace, Window
 
 # A partition with more differences is not read on: they are one cause.
 MAX_DIFFERENCES: Final = 1000

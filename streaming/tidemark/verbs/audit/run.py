@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from tidemark.verbs.audit.pace import Pace
 from tidemark.verbs.audit.partition_audit import MAX_DIFFERENCES, PartitionAudit, PartitionReport
 from tidemark.verbs.audit.source import Partition, Source
-from tidemark.verbs.audit.windows import Window
+from tidemark.verbs.audit.windows import Pace, Window
 
 # Time for a truncation or an election under way to show.
 CONFIRM_SECONDS: Final = 2.0

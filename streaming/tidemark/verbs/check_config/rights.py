@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kafka import errors as kafka_errors
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from tidemark.collect.metadata.refusals import (
     ASKED,
@@ -24,13 +25,14 @@ from tidemark.collect.metadata.refusals import (
 from tidemark.core.errors import ClusterError
 from tidemark.core.events import Batch, BrokerState, Observation, Pass
 from tidemark.kafka.client import explain, make_admin
+from tidemark.kafka.topics import MAX_MESSAGE_BYTES
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.check_config.acls import CLUSTER, FULL, Grant, command, verb_grants
 from tidemark.verbs.check_config.acls import TOPICS as ALL_TOPICS
-from tidemark.verbs.check_config.own_topics import size_lines
 
 # Metadata of a topic that is not there: "unknown topic" to who may describe it, else "denied".
 ABSENT_TOPIC: Final = "tidemark-asks-for-its-rights"
+OPTION: Final = "max.message.bytes"
 # What is asked -> APIs, operation, resource.
 APIS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     TOPICS: ("Metadata, ListOffsets", "Describe", ALL_TOPICS),
@@ -186,3 +188,31 @@ def _state(topic: Mapping[str, Any] | None) -> frozenset[str] | str:
     if topic["error_code"] or not isinstance(allowed, list):
         return "unknown"
     return frozenset(str(name) for name in allowed)
+
+
+def size_lines(admin: Any, topics: Iterable[str], bootstrap: str) -> Iterator[str]:
+    """A line and its cure for each topic that takes larger records than those that Tidemark makes.
+
+    A compressed record of 10 MB may unpack to 10 GB.
+    """
+    for topic in topics:
+        found = _max_message_bytes(admin, topic)
+        if found is None:
+            yield f"not known: {OPTION} of {topic} (DescribeConfigs on it shows it)"
+        elif found > MAX_MESSAGE_BYTES:
+            yield f"risk: {topic} takes records of up to {found:,} bytes ({OPTION}); bound it:"
+            yield (
+                f"  kafka-configs.sh --bootstrap-server {bootstrap} --alter --entity-type topics "
+                f"--entity-name {topic} --add-config {OPTION}={MAX_MESSAGE_BYTES}"
+            )
+
+
+def _max_message_bytes(admin: Any, topic: str) -> int | None:
+    """None where brokers do not say it, such as without the right."""
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {OPTION: None})
+    try:
+        answer = admin.describe_configs([resource], config_filter="all")
+    except kafka_errors.KafkaError:
+        return None
+    value = answer.get("topic", {}).get(topic, {}).get(OPTION, {}).get("value")
+    return int(value) if str(value).isdecimal() else None

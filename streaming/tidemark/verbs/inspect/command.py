@@ -120,7 +120,7 @@ def show_replicas(
             continue
         lines = replica_table(observation)
         if partition is not None:
-            lines += ["", *draw_logs(observation)]
+            lines += ["", *draw_logs(observation, observation.samples)]
             coordinated = list_coordinated(
                 cluster, topic, partition, len(observations), observation.leader
             )

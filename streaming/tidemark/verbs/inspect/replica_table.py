@@ -37,9 +37,16 @@ def heading(observation: Observation) -> str:
         parts.append(f"eligible {_list(observation.eligible_leader_replicas)}")
     if observation.adding or observation.removing:
         parts.append(f"adding {_list(observation.adding)} removing {_list(observation.removing)}")
+    members = observation.in_sync_replicas or []
     parts += [
-        f"{_to_copy(observation, broker)} to copy to {broker}" for broker in observation.adding
+        f"{_to_copy(observation, broker)} to copy to {broker}"
+        for broker in observation.adding
+        if broker not in members
     ]
+    if observation.adding or observation.removing:
+        # It ends once every replica of the new assignment is in sync.
+        target = [b for b in observation.replicas if b not in observation.removing]
+        parts.append(f"the reassignment waits for {_list([b for b in target if b not in members])}")
     return ", ".join(parts)
 
 

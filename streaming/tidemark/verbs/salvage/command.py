@@ -228,7 +228,7 @@ def _open(stack: ExitStack, output: Path | None) -> IO[str] | None:
         return None
     try:
         return stack.enter_context(output.open("x", encoding="utf-8", newline=""))
-    except FileExistsError:
-        raise ConfigError(f"{output} exists; give the name of a new file.") from None
     except OSError as error:
-        raise ConfigError(f"cannot write {output}: {error.strerror}.") from None
+        raise ConfigError(
+            f"cannot write {output}: {error.strerror}; give the name of a new file."
+        ) from None

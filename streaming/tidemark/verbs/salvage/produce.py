@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 from kafka import errors as kafka_errors
 
@@ -65,13 +65,13 @@ def origin_headers(record: SavedRecord) -> list[Header]:
 
 
 class Sender:
-    """A producer for one target. A context manager. Raises ClusterError."""
+    """A producer for one target; the caller closes it. Raises ClusterError."""
 
     def __init__(self, connection: Connection, target: Target) -> None:
         self._target = target
         self._pending: deque[tuple[SavedRecord, Any]] = deque()
         self._pending_bytes = 0
-        self.acknowledged = 0
+        self.acknowledged = self.partitions = 0
         self._producer: Any = make_producer(
             connection,
             acks="all",
@@ -79,17 +79,6 @@ class Sender:
             linger_ms=20,
             max_request_size=2 * MAX_UNPACKED_BYTES,
         )
-        try:
-            self.partitions = self._count_partitions()
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         close_producer(self._producer, CLOSE_SECONDS)
@@ -152,7 +141,8 @@ class Sender:
             f"{ORIGIN}offset show repeats."
         )
 
-    def _count_partitions(self) -> int:
+    def count_partitions(self) -> None:
+        """Of the target, before anything is sent. Raises ClusterError where it does not exist."""
         topic = self._target.topic
         try:
             found = self._producer.partitions_for(topic)
@@ -162,4 +152,4 @@ class Sender:
             raise ClusterError(
                 f"topic {topic} does not exist, or this user may not see it: create it first."
             )
-        return len(found)
+        self.partitions = len(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
@@ -100,7 +101,8 @@ def produce(
             records[lost] += 1
             sizes[lost] += record.size
 
-    with Sender(live_cluster(settings, bootstrap, name), target) as sender:
+    with closing(Sender(live_cluster(settings, bootstrap, name), target)) as sender:
+        sender.count_partitions()
         found = run.read(take)
         for each in found:
             click.echo("\n".join(summary(each)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple
@@ -60,7 +61,8 @@ class SavedBatch(NamedTuple):
         return batch
 
 
-class SavedLog(NamedTuple):
+@dataclass
+class SavedLog:
     """The batches that overlap a range, ascending; `newer`: those of epochs above the lost ones."""
 
     folder: Path
@@ -88,14 +90,13 @@ def read_log(folder: Path, lost: LostRange, progress: Progress | None = None) ->
                 scan.segment(log, path, (base, end), progress)
     except OSError as error:
         raise ConfigError(f"cannot read {error.filename}: {error.strerror}.") from None
-    return scan.result()
+    return scan.log
 
 
 class _Scan:
     def __init__(self, folder: Path, lost: LostRange) -> None:
         self._lost = lost
-        self._log = SavedLog(folder, [], [], [])
-        self._more_faults = 0
+        self.log = SavedLog(folder, [], [], [])
         # producer -> its batches in `batches` whose transaction is not decided yet
         self.undecided: dict[int, list[int]] = defaultdict(list)
 
@@ -120,14 +121,14 @@ class _Scan:
         if batch.base_offset >= self._lost.end:
             return
         if not self._lost.may_hold(batch.leader_epoch):
-            self._log.newer.append(batch)
+            self.log.newer.append(batch)
         else:
             if producer is not None and batch.transaction == OPEN:
-                self.undecided[producer.id].append(len(self._log.batches))
-            self._log.batches.append(batch)
-        if len(self._log.batches) + len(self._log.newer) > MAX_BATCHES:
+                self.undecided[producer.id].append(len(self.log.batches))
+            self.log.batches.append(batch)
+        if len(self.log.batches) + len(self.log.newer) > MAX_BATCHES:
             raise ConfigError(
-                f"{self._log.folder} has over {MAX_BATCHES:,} batches in {self._lost}; "
+                f"{self.log.folder} has over {MAX_BATCHES:,} batches in {self._lost}; "
                 "read it in parts, with --from and --to."
             )
 
@@ -140,17 +141,14 @@ class _Scan:
             return
         if kind in _OUTCOMES:
             for index in self.undecided.pop(producer):
-                batch = self._log.batches[index]
-                self._log.batches[index] = batch._replace(transaction=_OUTCOMES[kind])
+                batch = self.log.batches[index]
+                self.log.batches[index] = batch._replace(transaction=_OUTCOMES[kind])
 
     def _fault(self, fault: Fault) -> None:
-        if len(self._log.faults) < MAX_FAULTS:
-            self._log.faults.append(fault)
+        if len(self.log.faults) < MAX_FAULTS:
+            self.log.faults.append(fault)
         else:
-            self._more_faults += 1
-
-    def result(self) -> SavedLog:
-        return self._log._replace(more_faults=self._more_faults)
+            self.log.more_faults += 1
 
 
 def _saved_batch(path: Path, found: Found) -> SavedBatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -38,20 +39,16 @@ class TimeLines:
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
-        self.by_cluster: dict[str, Timeline] = {}
+        self.by_cluster = defaultdict[str, Timeline](
+            lambda: Timeline(wanted.topic, wanted.partition)
+        )
 
     def batch(self, batch: Batch) -> None:
         if self._wanted.cluster not in {None, batch.cluster}:
             return
         for event in batch.events:
-            if not self._wanted.has(_time_of(event)):
-                continue
-            line = self.by_cluster.get(batch.cluster)
-            if line is None:
-                line = self.by_cluster.setdefault(
-                    batch.cluster, Timeline(self._wanted.topic, self._wanted.partition)
-                )
-            line.add(event, batch.collector)
+            if self._wanted.has(_time_of(event)):
+                self.by_cluster[batch.cluster].add(event, batch.collector)
 
     def alert(self, alert: Alert) -> None:
         line, wanted = self.by_cluster.get(alert.labels["kafka_cluster"]), self._wanted

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +20,7 @@ from tidemark.command_line.options import (
     load_long_running,
     log_options,
 )
+from tidemark.command_line.signals import signals_call
 from tidemark.core.errors import ConfigError
 from tidemark.garbage_collector import collect_seldom
 from tidemark.observations.few_passes import live_cluster
@@ -94,7 +92,8 @@ def top(
     collect_seldom()
     settings = load_long_running(config, command_config)
     _choose_runbooks(settings, listen)
-    is_screen = not plain and _is_terminal()
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    is_screen = is_terminal and not plain and os.environ.get("TERM", "") != "dumb"
     if source is not None:
         if bootstrap or listen or record or passes:
             raise ConfigError(
@@ -112,10 +111,6 @@ def _choose_runbooks(settings: Settings, listen: str | None) -> None:
     """By default alerts link to an exporter on this host, which need not run: here, to our own."""
     if settings.detect.runbook_url == load_settings(None, {}).detect.runbook_url:
         settings.detect.runbook_url = RUNBOOKS if listen is None else f"http://{listen}/{SERVED}"
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") != "dumb"
 
 
 def _watch(
@@ -154,7 +149,7 @@ def _show(source: Source, every: float, *, is_screen: bool, messages: Messages) 
     """Shows a cluster until the user quits, or until SIGTERM or SIGINT."""
     stop = threading.Event()
     if not is_screen:
-        with _signals_call(stop.set):
+        with signals_call(stop.set):
             _print_blocks(source, every, stop)
         return
     from tidemark.verbs.top.terminal import Terminal
@@ -167,20 +162,8 @@ def _show(source: Source, every: float, *, is_screen: bool, messages: Messages) 
 
     if isinstance(source, LiveCluster):
         source.on_pass = terminal.wake
-    with _signals_call(end), terminal:
+    with signals_call(end), terminal:
         run_session(terminal, source, messages, stop)
-
-
-@contextmanager
-def _signals_call(end: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT call `end` inside."""
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, lambda *_: end()) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _print_blocks(source: Source, every: float, stop: threading.Event) -> None:

@@ -134,9 +134,7 @@ def _footer(state: UiState, message: str, width: int) -> Text:
     text = KEYS
     if state.filter:
         text = f"filter: {state.filter} (Esc removes it)  {KEYS}"
-    line = Text(text[:width], DIM)
-    line.truncate(width)
-    return line
+    return Text(text[:width], DIM)
 
 
 def _fitted(lines: list[Text], width: int, height: int) -> list[Text]:

@@ -2,72 +2,49 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-UP: Final = "up"
-DOWN: Final = "down"
-LEFT: Final = "left"
-RIGHT: Final = "right"
-PAGE_UP: Final = "page up"
-PAGE_DOWN: Final = "page down"
-HOME: Final = "home"
-END: Final = "end"
-ENTER: Final = "enter"
-ESCAPE: Final = "escape"
-BACKSPACE: Final = "backspace"
-TAB: Final = "tab"
-
 _SEQUENCES: Final = {
-    "[A": UP,
-    "OA": UP,
-    "[B": DOWN,
-    "OB": DOWN,
-    "[C": RIGHT,
-    "OC": RIGHT,
-    "[D": LEFT,
-    "OD": LEFT,
-    "[5~": PAGE_UP,
-    "[6~": PAGE_DOWN,
-    "[H": HOME,
-    "OH": HOME,
-    "[1~": HOME,
-    "[F": END,
-    "OF": END,
-    "[4~": END,
+    "[A": "up",
+    "OA": "up",
+    "[B": "down",
+    "OB": "down",
+    "[C": "right",
+    "OC": "right",
+    "[D": "left",
+    "OD": "left",
+    "[5~": "page up",
+    "[6~": "page down",
+    "[H": "home",
+    "OH": "home",
+    "[1~": "home",
+    "[F": "end",
+    "OF": "end",
+    "[4~": "end",
 }
-_CONTROLS: Final = {"\r": ENTER, "\n": ENTER, "\x7f": BACKSPACE, "\b": BACKSPACE, "\t": TAB}
+_CONTROLS: Final = {
+    "\r": "enter",
+    "\n": "enter",
+    "\x7f": "backspace",
+    "\b": "backspace",
+    "\t": "tab",
+}
+
+# After an escape, `[` or `O`, parameters and a final character; any other character by itself.
+_KEY: Final = re.compile(r"\x1b([\[O][^@-~]*[@-~]?)?|(.)", re.DOTALL)
 
 
 def decode_keys(data: bytes) -> list[str]:
-    """The keys in one read: a printable character, or one of the names above.
+    """The keys in one read: each a printable character, or a name such as `page up`.
 
     An unknown sequence is no key, and neither is a byte that is no UTF-8.
     """
-    text, keys = data.decode("utf-8", "ignore"), []
-    at = 0
-    while at < len(text):
-        if text[at] == "\x1b":
-            length = _sequence_length(text, at + 1)
-            sequence = text[at + 1 : at + 1 + length]
-            if not sequence:
-                keys.append(ESCAPE)
-            elif sequence in _SEQUENCES:
-                keys.append(_SEQUENCES[sequence])
-            at += 1 + length
-            continue
-        if text[at] in _CONTROLS:
-            keys.append(_CONTROLS[text[at]])
-        elif text[at].isprintable():
-            keys.append(text[at])
-        at += 1
+    keys = []
+    for sequence, character in _KEY.findall(data.decode("utf-8", "ignore")):
+        name = _SEQUENCES.get(sequence) if sequence else "escape"
+        if character:
+            name = _CONTROLS.get(character, character if character.isprintable() else None)
+        if name is not None:
+            keys.append(name)
     return keys
-
-
-def _sequence_length(text: str, at: int) -> int:
-    """The characters of a sequence after its escape: `[` or `O`, parameters and a final one."""
-    if at >= len(text) or text[at] not in "[O":
-        return 0
-    end = at + 1
-    while end < len(text) and not "@" <= text[end] <= "~":
-        end += 1
-    return min(end + 1, len(text)) - at

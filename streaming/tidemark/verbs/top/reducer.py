@@ -15,8 +15,7 @@ from tidemark.detect.thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews, NotedFold
 from tidemark.reduce.rows import RawRecord, Row
 from tidemark.verbs.top.broker_rows import broker_rows, larger
-from tidemark.verbs.top.elections import ElectionLog
-from tidemark.verbs.top.in_sync_changes import in_sync_changes
+from tidemark.verbs.top.changes import ElectionLog, in_sync_changes
 from tidemark.verbs.top.snapshot import LatePass, PartitionRow, Snapshot
 
 # A pass is late when it begins more than this many periods after the one before.

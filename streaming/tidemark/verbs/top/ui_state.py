@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from tidemark.verbs.top import keys
 from tidemark.verbs.top.screens.alerts import ALERTS
 from tidemark.verbs.top.screens.brokers import BROKERS
 from tidemark.verbs.top.screens.changes import ELECTIONS, IN_SYNC
@@ -21,9 +20,9 @@ SCREENS: Final = (OVERVIEW, *LISTS)
 # A filter of this length is enough for any topic's name.
 MAX_FILTER: Final = 260
 _MOVES: Final = {
-    keys.UP: -1,
+    "up": -1,
     "k": -1,
-    keys.DOWN: 1,
+    "down": 1,
     "j": 1,
 }
 
@@ -84,7 +83,7 @@ def press(state: UiState, key: str, snapshot: Snapshot | None, viewport: Viewpor
         return _read(state, key, viewport)
     if key == " ":
         return replace(state, paused=None if state.paused else snapshot)
-    if key in SCREENS or key == keys.TAB:
+    if key in SCREENS or key == "tab":
         return _show(state, key)
     if state.opened is not None:
         return _read(state, key, viewport)
@@ -92,24 +91,24 @@ def press(state: UiState, key: str, snapshot: Snapshot | None, viewport: Viewpor
         return replace(state, typed="")
     if key in ("s", "r"):
         return _sort(state, key)
-    if key == keys.ESCAPE:
+    if key == "escape":
         return replace(state, filter="") if state.filter else replace(state, screen=OVERVIEW)
     return state if snapshot is None else _move(state, key, snapshot, viewport.page)
 
 
 def _type(state: UiState, key: str) -> UiState:
     typed = state.typed or ""
-    if key == keys.ENTER:
+    if key == "enter":
         return replace(state, filter=typed, typed=None, selected={})
-    if key == keys.ESCAPE:
+    if key == "escape":
         return replace(state, typed=None, filter="")
-    if key == keys.BACKSPACE:
+    if key == "backspace":
         return replace(state, typed=typed[:-1])
     return replace(state, typed=(typed + key)[:MAX_FILTER]) if len(key) == 1 else state
 
 
 def _show(state: UiState, key: str) -> UiState:
-    if key == keys.TAB:
+    if key == "tab":
         key = SCREENS[(SCREENS.index(state.screen) + 1) % len(SCREENS)]
     return replace(state, screen=key, opened=None, is_reversed=False, scrolled=0)
 
@@ -124,7 +123,7 @@ def _sort(state: UiState, key: str) -> UiState:
 
 def _read(state: UiState, key: str, viewport: Viewport) -> UiState:
     """Scrolls a page that is read, or leaves it."""
-    if key in (keys.ESCAPE, keys.BACKSPACE, keys.LEFT):
+    if key in ("escape", "backspace", "left"):
         if state.is_helping:
             return replace(state, is_helping=False, scrolled=0)
         return replace(state, opened=None, scrolled=0)
@@ -136,14 +135,14 @@ def _steps(key: str, page: int) -> int:
     if key in _MOVES:
         return _MOVES[key]
     far = 1_000_000_000
-    named = {keys.PAGE_UP: -page, keys.PAGE_DOWN: page, keys.HOME: -far, keys.END: far}
+    named = {"page up": -page, "page down": page, "home": -far, "end": far}
     return {**named, "g": -far, "G": far}.get(key, 0)
 
 
 def _move(state: UiState, key: str, snapshot: Snapshot, page: int) -> UiState:
     listed = state.listed(snapshot)
     at = state.selection(len(listed))
-    if key in (keys.ENTER, keys.RIGHT):
+    if key in ("enter", "right"):
         place = state.listing.place(listed[at]) if listed else None
         return state if place is None else replace(state, opened=place, scrolled=0)
     moved = min(max(0, at + _steps(key, page)), max(0, len(listed) - 1))

@@ -53,10 +53,11 @@ def alert_lines(alert: OpenAlert, now: float, width: int) -> list[Text]:
     """One alert with its whole description and its runbook."""
     severity = alert.labels["severity"]
     age = duration(max(0.0, now - alert.starts_at) * 1000)
-    head = Text(f"{severity}  ", STYLES.get(severity, ""))
-    head.append(f"{alert.labels['alertname']}  {about(alert)}  for {age}", "bold")
-    lines = [head]
-    lines += map(Text, textwrap.wrap(alert.annotations["description"], width))
+    head = Text.assemble(
+        (f"{severity}  ", STYLES.get(severity, "")),
+        (f"{alert.labels['alertname']}  {about(alert)}  for {age}", "bold"),
+    )
+    lines = [head, *map(Text, textwrap.wrap(alert.annotations["description"], width))]
     runbook = alert.annotations.get("runbook_url")
     return lines if not runbook else [*lines, Text(runbook, "dim")]
 

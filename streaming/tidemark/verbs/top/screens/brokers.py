@@ -77,10 +77,6 @@ def _details(row: BrokerRow, _snapshot: Snapshot, _width: int) -> list[Text]:
     return lines
 
 
-def _first_impact(row: BrokerRow) -> tuple[str, int] | None:
-    return (row.impacts[0].topic, row.impacts[0].partition) if row.impacts else None
-
-
 BROKERS: Final = ListScreen[BrokerRow](
     letter="b",
     title="brokers",
@@ -99,6 +95,6 @@ BROKERS: Final = ListScreen[BrokerRow](
         if row.answer
         else str(row.broker)
     ),
-    place=_first_impact,
+    place=lambda row: (row.impacts[0].topic, row.impacts[0].partition) if row.impacts else None,
     details=_details,
 )

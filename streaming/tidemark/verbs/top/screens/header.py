@@ -36,10 +36,11 @@ def header_lines(snapshot: Snapshot, now: float, width: int, *, paused: bool) ->
 
 
 def _cluster(snapshot: Snapshot, now: float, width: int, *, paused: bool) -> Text:
-    line = Text("tidemark top  ", HEADING)
-    line.append(snapshot.cluster, HEADING)
-    line.append(f"  {counted(len(snapshot.brokers), 'broker')}, ")
-    line.append(counted(len(snapshot.partitions), "partition"))
+    line = Text.assemble(
+        (f"tidemark top  {snapshot.cluster}", HEADING),
+        f"  {counted(len(snapshot.brokers), 'broker')}, ",
+        counted(len(snapshot.partitions), "partition"),
+    )
     if not snapshot.is_recorded:
         line.append(f" (limit {MAX_PARTITIONS:,})", DIM)
     shown = f"{clock(now)} UTC"

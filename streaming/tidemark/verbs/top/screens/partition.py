@@ -7,7 +7,6 @@ from typing import Any, Final
 from rich.text import Text
 
 from tidemark.command_line.log_drawing import draw_logs
-from tidemark.core.events import Observation, Replica
 from tidemark.core.records import View
 from tidemark.core.text import duration, known
 from tidemark.verbs.top.screens import alerts, changes
@@ -39,10 +38,7 @@ def partition_lines(snapshot: Snapshot, row: PartitionRow, width: int) -> list[T
 
 def _heading(row: PartitionRow) -> list[Text]:
     view = row.view
-    first = Text()
-    first.append(row.name, HEADING)
-    first.append("  ")
-    first.append(row.state.text, STYLES[row.state.level])
+    first = Text.assemble((row.name, HEADING), "  ", (row.state.text, STYLES[row.state.level]))
     if view.missed_passes:
         first.append(f"  not seen for {view.missed_passes} passes", STYLES["unknown"])
     leader = "none" if view.leaderless else known(view.leader)
@@ -55,11 +51,11 @@ def _heading(row: PartitionRow) -> list[Text]:
         facts += f", eligible {brokers_text(view.eligible_leader_replicas)}"
     if view.adding or view.removing:
         facts += f", adding {brokers_text(view.adding)}, removing {brokers_text(view.removing)}"
-    waited = view.uncommitted_ms
-    above = f"HW {known(view.high_watermark)}, LEO {known(view.log_end_offset)}, "
-    above += f"{known(view.uncommitted_records)} records above the HW"
-    if waited:
-        above += f", the oldest for {duration(waited)}"
+    waited = f", the oldest for {duration(view.uncommitted_ms)}" if view.uncommitted_ms else ""
+    above = (
+        f"HW {known(view.high_watermark)}, LEO {known(view.log_end_offset)}, "
+        f"{known(view.uncommitted_records)} records above the HW{waited}"
+    )
     return [first, Text(facts), Text(above)]
 
 
@@ -70,28 +66,7 @@ def _section(title: str, lines: list[Text]) -> list[Text]:
 def _drawing(view: View, width: int) -> list[Text]:
     """The logs as `tidemark inspect` draws them."""
     bar = min(max(width - MARGIN, MIN_BAR), MAX_BAR)
-    return [Text.from_ansi(line) for line in draw_logs(as_observation(view), bar)]
-
-
-def as_observation(view: View) -> Observation:
-    """The part of a view that a drawing needs, in the form of an observation."""
-    return Observation(
-        topic=view.topic or "",
-        partition=view.partition or 0,
-        observed_at=view.at,
-        leader=view.leader,
-        lineage=view.lineage,
-        samples=[
-            Replica(
-                broker=replica.broker,
-                log_end_offset=replica.log_end_offset,
-                high_watermark=replica.high_watermark,
-                log_start_offset=replica.log_start_offset,
-                lineage=replica.lineage,
-            )
-            for replica in view.replicas
-        ],
-    )
+    return [Text.from_ansi(line) for line in draw_logs(view, view.replicas, bar)]
 
 
 def _listed(

@@ -1,18 +1,25 @@
-"""Changes of leaders, from the views of one pass to the next."""
+"""Changes of leaders from one pass to the next, and of in-sync sets by the history of each."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Final
 
+from tidemark.core.partition import Shrink
 from tidemark.core.records import View
-from tidemark.verbs.top.snapshot import Election
+from tidemark.detect.phrases import cause_text
+from tidemark.verbs.top.snapshot import Election, InSyncChange
 
 # Elections that are listed; older ones are forgotten.
 MAX_ELECTIONS: Final = 1_000
 UNCLEAN: Final = "KafkaUncleanElection"
+# Changes that are listed; a partition keeps its last 15.
+MAX_CHANGES: Final = 1_000
+# A shrink is of a change that was first seen this close to it.
+SAME_SECONDS: Final = 0.001
 
 Place = tuple[str, int]
 
@@ -36,7 +43,7 @@ class ElectionLog:
             is_unknown = view.leader is None and not view.leaderless
             self._known[place] = before if is_unknown else view
             if not is_unknown and before.topic_id == view.topic_id:
-                self._elections.extendleft(_changes(before, view))
+                self._elections.extendleft(_elections(before, view))
 
     def newest_first(self, views: Iterable[View]) -> list[Election]:
         """The elections, with what the open alerts of these views say of them."""
@@ -53,7 +60,7 @@ class ElectionLog:
         ]
 
 
-def _changes(before: View, after: View) -> Iterator[Election]:
+def _elections(before: View, after: View) -> Iterator[Election]:
     if (before.leader, before.leader_epoch) == (after.leader, after.leader_epoch):
         return
     if before.leader is None and before.leader_epoch is None:
@@ -98,3 +105,34 @@ def _is_about(found: dict[str, Any], election: Election) -> bool:
     if epoch is None or election.epoch is None:
         return bool(found.get("leader") == election.leader)
     return bool(epoch == election.epoch)
+
+
+def in_sync_changes(
+    views: Iterable[View], shrinks_of: Callable[[View], list[Shrink]]
+) -> list[InSyncChange]:
+    """Newest first. `shrinks_of`: the shrinks that the state of a view's partition keeps."""
+    found = [
+        change
+        for view in views
+        if len(view.isr_history) > 1
+        for change in _in_sync_changes(view, shrinks_of(view))
+    ]
+    found.sort(key=lambda change: change.at, reverse=True)
+    return found[:MAX_CHANGES]
+
+
+def _in_sync_changes(view: View, shrinks: list[Shrink]) -> Iterator[InSyncChange]:
+    for (_, before), (at, after) in pairwise(view.isr_history):
+        causes = {
+            cause_text(shrink.explanation)
+            for shrink in shrinks
+            if abs(shrink.at - at) <= SAME_SECONDS and shrink.broker in set(before) - set(after)
+        }
+        yield InSyncChange(
+            at=at,
+            topic=view.topic or "",
+            partition=view.partition or 0,
+            before=before,
+            after=after,
+            cause=", ".join(sorted(causes)),
+        )
