@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import tempfile
 import time
@@ -20,7 +19,7 @@ from typing import Any
 import msgspec
 
 from tests.bench.row import Row
-from tests.processes import cpu_seconds, descendants, wait_gone
+from tests.processes import cpu_seconds, descendants, kill, wait_gone
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
 from tidemark.kafka.client import make_producer
@@ -122,9 +121,7 @@ class _Run:
                 self.stream.terminate()
         if self.stream.process.poll() is None:
             left = list(self.stream.kill_tree())
-        for pid in wait_gone(left):
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        kill(wait_gone(left))
 
 
 def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:

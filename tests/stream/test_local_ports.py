@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from tests.processes import descendants
 from tests.stream.conftest import StreamProcess
+from tests.stream.supervised import jvms
 from tests.stream.synthetic import SyntheticPasses
 from tests.stream.topics import publish_passes
 from tidemark.kafka.topics import ensure_topics
@@ -54,11 +54,7 @@ def test_sparks_ports_ask_for_the_secret(
     publish_passes(settings, SyntheticPasses(partitions=8, groups=4), [0])
     running = stream(settings)
     running.wait_for(lambda: bool(running.lines("batch")), "a batch")
-    (jvm,) = (
-        pid
-        for pid in descendants(running.process.pid)
-        if Path(f"/proc/{pid}/comm").read_text().strip() == "java"
-    )
+    (jvm,) = jvms(running.process.pid)
     answers = [answer(port) for port in listening_ports(jvm)]
     sparks = [text for text in answers if "org.apache.spark" in text]
     # The driver's RPC, and its block manager.
