@@ -52,11 +52,12 @@ def rows() -> Iterator[Row]:
         )
 
 
-def _settings(cluster: LocalCluster, folder: Path, prefix: str, spark: dict[str, str]) -> Settings:
+def settings_for(cluster: LocalCluster, folder: Path, prefix: str, **stream: Any) -> Settings:
+    """Of a stream with these options, and with topics of its own, which are created."""
     settings = Settings(
         kafka=Connection(bootstrap_servers=cluster.bootstrap_servers),
         topics=Topics(prefix=prefix, partitions=GROUPS, min_in_sync_replicas=1),
-        stream=Stream(checkpoint=str(folder / prefix), spark=spark),
+        stream=Stream(checkpoint=str(folder / prefix), **stream),
         log_format="json",
     )
     ensure_topics(settings.kafka, settings.topics)
@@ -125,7 +126,7 @@ class _Run:
 
 
 def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
-    run = _Run(_settings(cluster, folder, "bench-loaded", {}), folder)
+    run = _Run(settings_for(cluster, folder, "bench-loaded"), folder)
     sent = warm = 0
     before = 0.0
     try:
@@ -169,7 +170,7 @@ def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
 def _small(cluster: LocalCluster, folder: Path, name: str, spark: dict[str, str]) -> Iterator[Row]:
     """The floor: what a batch of a few records costs, with each worker daemon."""
     prefix = f"bench-{msgspec.json.encode(spark).hex()[:8]}-{len(spark)}"
-    run = _Run(_settings(cluster, folder, prefix, spark), folder)
+    run = _Run(settings_for(cluster, folder, prefix, spark=spark), folder)
     sent = 0
     try:
         for number in range(SMALL_BATCHES):

@@ -19,7 +19,6 @@ from tests.stream.synthetic import SyntheticPasses, reduce_all
 from tests.stream.test_stream import error_line, newest
 from tests.stream.topics import publish_passes, read_all
 from tidemark.core.errors import TidemarkError
-from tidemark.kafka.topics import ensure_topics
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Connection, Settings, Stream
 from tidemark.settings import Topics as TopicSettings
@@ -45,7 +44,6 @@ class Topics:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._sent: list[RawRecord] = []
-        ensure_topics(settings.kafka, settings.topics)
 
     def send(self, passes: range) -> None:
         self._sent += publish_passes(self.settings, LOAD, passes)

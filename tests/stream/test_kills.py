@@ -29,7 +29,6 @@ from tests.stream.supervised import (
     supervised,
 )
 from tests.stream.test_stream import LOAD, check_against_oracle, letters, posted, transitions
-from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark_lab.brokers.receiver import WebhookReceiver, parse_alerts
 from tidemark_lab.brokers.wait import wait_until
@@ -130,7 +129,6 @@ def cluster_of(kinds: Sequence[str], folder: Path) -> Iterator[Standalone | None
 def test_kills_at_random_moments_lose_and_double_nothing(
     kinds: tuple[str, ...], settings: Settings, tmp_path: Path
 ) -> None:
-    ensure_topics(settings.kafka, settings.topics)
     moments = random.Random(SEED)
     print(f"\n{KILLS} kills of each, KILL_SEED={SEED}")
     with ExitStack() as stack:

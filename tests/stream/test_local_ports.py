@@ -14,7 +14,6 @@ from tests.stream.conftest import StreamProcess
 from tests.stream.supervised import jvms
 from tests.stream.synthetic import SyntheticPasses
 from tests.stream.topics import publish_passes
-from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -50,7 +49,6 @@ def answer(port: int) -> str:
 def test_sparks_ports_ask_for_the_secret(
     settings: Settings, stream: Callable[..., StreamProcess]
 ) -> None:
-    ensure_topics(settings.kafka, settings.topics)
     publish_passes(settings, SyntheticPasses(partitions=8, groups=4), [0])
     running = stream(settings)
     running.wait_for(lambda: bool(running.lines("batch")), "a batch")

@@ -45,7 +45,8 @@ class DamagedCheckpoint(FakeCheckpoint):
 
 
 def send(settings: Settings, *records: dict[str, Any]) -> None:
-    """A batch of one record for each, in gzip."""
+    """Creates the topics; a batch of one record for each, in gzip."""
+    ensure_topics(settings.kafka, settings.topics)
     producer: Any = make_producer(
         settings.kafka, compression_type="gzip", max_request_size=2**30, linger_ms=0
     )
@@ -71,7 +72,6 @@ def log_start(settings: Settings) -> int:
 def test_only_the_batch_that_was_cut_short_is_read_and_what_cannot_be_unpacked_goes(
     settings: Settings,
 ) -> None:
-    ensure_topics(settings.kafka, settings.topics)
     topic = settings.topics.replica_state
     send(settings, *zeros(10, 40_000_000, 10, 40_000_000, 10, 40_000_000))
     unread = [
@@ -106,7 +106,6 @@ def letters(settings: Settings) -> list[DeadLetter]:
 def test_a_timestamp_that_spark_does_not_take_is_a_dead_letter_that_names_its_place(
     settings: Settings,
 ) -> None:
-    ensure_topics(settings.kafka, settings.topics)
     topic = settings.topics.replica_state
     send(settings, *at(0, -MAX_TIMESTAMP_MS, -MAX_TIMESTAMP_MS - 1, 1, -(2**62), 2))
     step_over(settings, FakeCheckpoint(topic, (1, 2)))
@@ -132,8 +131,6 @@ def test_a_record_that_ends_the_stream_ends_it_once(
     make: Callable[[int], list[dict[str, Any]]],
     number: int,
 ) -> None:
-    ensure_topics(settings.kafka, settings.topics)
-
     first = stream(settings)
     publish_passes(settings, LOAD, [0])
     first.wait_for(lambda: bool(first.lines("batch")), "batch")
