@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from tidemark_lab.brokers.wait import comes_true
 
@@ -42,6 +45,21 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 def whole_cpu_seconds() -> float:
     """Of this process and all below it, as `cpu_seconds`."""
     return cpu_seconds((os.getpid(), *descendants(os.getpid())))
+
+
+def start_logged(command: Sequence[str], log: Path, **options: Any) -> subprocess.Popen[bytes]:
+    """A process that reads nothing, and adds what it prints to a file."""
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **options
+        )
+
+
+def kill(pids: Iterable[int]) -> None:
+    """SIGKILL to those that run."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def running(pids: Iterable[int]) -> set[int]:

@@ -7,11 +7,10 @@ from tidemark.assess.causes import by_cause
 
 
 def test_a_broker_s_alert_stands_before_those_of_its_partitions() -> None:
-    place = {"topic": "t"}
-    loss = alert("KafkaCommittedDataLoss", severity="critical", broker=None, partition="9", **place)
-    lag = [alert(severity="info", broker="3", partition=n, **place) for n in ("0", "1")]
+    loss = alert("KafkaCommittedDataLoss", severity="critical", broker=None, topic="t")
+    lag = [alert(severity="info", broker="3", topic="t", partition=n) for n in ("0", "1")]
     down = alert("KafkaBrokerDown", broker="3")
-    other = alert(broker="2", partition="5", **place)
+    other = alert(broker="2", topic="t", partition="5")
     groups = by_cause([loss, other, down, *lag])
     assert [(group.head, len(group.others)) for group in groups] == [
         (loss, 0),

@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
@@ -18,7 +19,7 @@ from typing import Any
 
 from kafka import TopicPartition
 
-from tests.bench.bench_stream import GROUPS, _Run, _settings
+from tests.bench.bench_stream import GROUPS, _Run, settings_for
 from tests.bench.moving_passes import EPOCH_AFTER, MovingPasses
 from tests.bench.row import Row, with_target
 from tidemark.core.records import View, decode_record
@@ -88,7 +89,7 @@ class _Paced:
         # (pass, group) -> when Kafka acknowledged the group's last record of the pass.
         self._acknowledged: dict[tuple[int, int], float] = {}
         prefix = f"output-{load.partitions}-{load.moves}"
-        settings = _settings(cluster, folder, prefix, {})
+        settings = settings_for(cluster, folder, prefix)
         self.run = _Run(settings, folder)
         try:
             passes = BACKLOG_PASSES + WARM_UP_PASSES + max(PASSES, IDLE_PASSES)
@@ -143,16 +144,21 @@ class _Paced:
         self.run.close()
 
 
-def _loaded(cluster: LocalCluster, folder: Path, load: MovingPasses) -> Iterator[Row]:
-    paced = _Paced(cluster, folder, load)
-    try:
+def _measured(
+    cluster: LocalCluster, folder: Path, load: MovingPasses, passes: int
+) -> tuple[list[float], list[float], float]:
+    """Seconds: the delays of views, the lengths of batches, CPU of the stream."""
+    with closing(_Paced(cluster, folder, load)) as paced:
         first = paced.warm_up()
         before, used = len(paced.run.stream.lines("batch")), paced.run.cpu_seconds()
-        delays = paced.paced(first, PASSES)
+        delays = paced.paced(first, passes)
         used = paced.run.cpu_seconds() - used
         batches = [batch["ms"] / 1000 for batch in paced.run.stream.lines("batch")[before:]]
-    finally:
-        paced.close()
+        return delays, batches, used
+
+
+def _loaded(cluster: LocalCluster, folder: Path, load: MovingPasses) -> Iterator[Row]:
+    delays, batches, used = _measured(cluster, folder, load, PASSES)
     how = (
         f"a pass each {load.period_seconds:g} s, {len(delays)} elections in {PASSES} passes; from "
         "Kafka's acknowledgement of the pass to a consumer of the views topic; "
@@ -180,14 +186,7 @@ def _loaded(cluster: LocalCluster, folder: Path, load: MovingPasses) -> Iterator
 
 
 def _idle(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
-    paced = _Paced(cluster, folder, IDLE)
-    try:
-        first = paced.warm_up()
-        before = len(paced.run.stream.lines("batch"))
-        delays = paced.paced(first, IDLE_PASSES)
-        batches = [batch["ms"] / 1000 for batch in paced.run.stream.lines("batch")[before:]]
-    finally:
-        paced.close()
+    delays, batches, _ = _measured(cluster, folder, IDLE, IDLE_PASSES)
     how = (
         f"{IDLE.partitions} partitions, a pass each {IDLE.period_seconds:g} s, {len(batches)} "
         "batches, local[4], 16 groups, Kafka in and out"

@@ -6,14 +6,13 @@ import contextlib
 import os
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.bench.folded import fold_passes
 from tests.bench.row import Row, with_target
 from tests.stream.synthetic import SyntheticPasses
-from tidemark.detect.thresholds import Detection
-from tidemark.reduce.group import fold_group
-from tidemark.reduce.rows import RawRecord
 from tidemark.verbs.replay.command import replay
 
 PARTITIONS = 2_000
@@ -24,13 +23,8 @@ REPLAYED_A_SECOND = 40_000
 def rows() -> Iterator[Row]:
     load = SyntheticPasses(partitions=PARTITIONS, groups=1)
     passes = [[value for _, value in load.records(number)] for number in range(PASSES)]
-    blob: bytes | None = None
-    offset = 0
     began = time.process_time()
-    for values in passes:
-        records = [RawRecord(0, offset + index, 0.0, value) for index, value in enumerate(values)]
-        offset += len(records)
-        blob, _ = fold_group(blob, records, Detection(), 0, 1)
+    ((blob, _),) = deque(fold_passes(passes), maxlen=1)
     seconds = time.process_time() - began
     how = (
         f"{PARTITIONS:,} partitions x 3 replicas with offsets that move each pass, {PASSES} "
@@ -42,7 +36,6 @@ def rows() -> Iterator[Row]:
         unit="1/s",
         how=how,
     )
-    assert blob is not None
     replaying = Row(
         name="replay: observations a second",
         value=replayed(passes),

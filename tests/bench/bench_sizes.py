@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 from kafka.codec import gzip_encode
 
+from tests.bench.folded import fold_passes
 from tests.bench.moving_passes import MovingPasses
 from tests.bench.row import Row, sized
-from tidemark.detect.thresholds import Detection
 from tidemark.kafka.client_internals import GZIP_LEVEL
-from tidemark.reduce.group import fold_group
-from tidemark.reduce.rows import RawRecord
 from tidemark.stream.stored_state import to_stored
 
 PARTITIONS = sized(2_000, 40)
@@ -25,17 +23,10 @@ LOAD = MovingPasses(PARTITIONS, 1, 1, PERIOD_SECONDS)
 
 
 def rows() -> Iterator[Row]:
-    blob: bytes | None = None
-    values: list[bytes] = []
-    views: list[bytes] = []
-    offset = 0
-    for number in range(PASSES):
-        values = [value for _, value in LOAD.records(number)]
-        records = [RawRecord(0, offset + index, 0.0, value) for index, value in enumerate(values)]
-        offset += len(records)
-        blob, out = fold_group(blob, records, Detection(), 0, 1)
-        views += [r.value for r in out if r.destination == "partition_views" and r.value]
-    assert blob is not None
+    passes = [[value for _, value in LOAD.records(number)] for number in range(PASSES)]
+    folded, values = list(fold_passes(passes)), passes[-1]
+    blob, rows_of_all = folded[-1][0], [row for _, out in folded for row in out]
+    views = [r.value for r in rows_of_all if r.destination == "partition_views" and r.value]
     size = f"{PARTITIONS:,} partitions x 3 replicas, healthy, all move, {PASSES} passes"
     for name, encoded, count, level in (
         ("an observation of version 2", values, PARTITIONS, GZIP_LEVEL),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -20,16 +20,14 @@ from zlib import crc32
 
 import msgspec
 
+from tests.bench.folded import fold_passes
 from tests.bench.moving_passes import MovingPasses
 from tests.bench.row import Row
 from tests.bench.stream_load import PERIOD_SECONDS, SICK, folder_sizes
 from tests.processes import whole_cpu_seconds
 from tidemark.core.offset_history import add_sample
 from tidemark.core.partition import PartitionState, decode_state, encode_state
-from tidemark.detect.thresholds import Detection
-from tidemark.reduce.group import fold_group
 from tidemark.reduce.group_state import decode_group
-from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Settings, Topics
 from tidemark.stream.fold import ROW_SCHEMA, STATE_SCHEMA, FoldFunction
 from tidemark.stream.session import start_session
@@ -127,15 +125,8 @@ def _rows_of(
 
 def folded_documents(load: MovingPasses) -> list[bytes]:
     """The state of each partition after some passes, in their order."""
-    blob: bytes | None = None
-    offset = 0
-    for number in range(FOLDED_PASSES):
-        records = [
-            RawRecord(0, offset + index, 0.0, value)
-            for index, (_, value) in enumerate(load.records(number))
-        ]
-        offset += len(records)
-        blob, _ = fold_group(blob, records, Detection(), 0, 1)
+    passes = ([value for _, value in load.records(number)] for number in range(FOLDED_PASSES))
+    ((blob, _),) = deque(fold_passes(passes), maxlen=1)
     known = decode_group(blob).partitions
     return [known[load.key(partition).decode()] for partition in range(PARTITIONS)]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import tempfile
 import time
@@ -20,7 +19,7 @@ from typing import Any
 import msgspec
 
 from tests.bench.row import Row
-from tests.processes import cpu_seconds, descendants, wait_gone
+from tests.processes import cpu_seconds, descendants, kill, wait_gone
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
 from tidemark.kafka.client import make_producer
@@ -53,11 +52,12 @@ def rows() -> Iterator[Row]:
         )
 
 
-def _settings(cluster: LocalCluster, folder: Path, prefix: str, spark: dict[str, str]) -> Settings:
+def settings_for(cluster: LocalCluster, folder: Path, prefix: str, **stream: Any) -> Settings:
+    """Of a stream with these options, and with topics of its own, which are created."""
     settings = Settings(
         kafka=Connection(bootstrap_servers=cluster.bootstrap_servers),
         topics=Topics(prefix=prefix, partitions=GROUPS, min_in_sync_replicas=1),
-        stream=Stream(checkpoint=str(folder / prefix), spark=spark),
+        stream=Stream(checkpoint=str(folder / prefix), **stream),
         log_format="json",
     )
     ensure_topics(settings.kafka, settings.topics)
@@ -122,13 +122,11 @@ class _Run:
                 self.stream.terminate()
         if self.stream.process.poll() is None:
             left = list(self.stream.kill_tree())
-        for pid in wait_gone(left):
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        kill(wait_gone(left))
 
 
 def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
-    run = _Run(_settings(cluster, folder, "bench-loaded", {}), folder)
+    run = _Run(settings_for(cluster, folder, "bench-loaded"), folder)
     sent = warm = 0
     before = 0.0
     try:
@@ -172,7 +170,7 @@ def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
 def _small(cluster: LocalCluster, folder: Path, name: str, spark: dict[str, str]) -> Iterator[Row]:
     """The floor: what a batch of a few records costs, with each worker daemon."""
     prefix = f"bench-{msgspec.json.encode(spark).hex()[:8]}-{len(spark)}"
-    run = _Run(_settings(cluster, folder, prefix, spark), folder)
+    run = _Run(settings_for(cluster, folder, prefix, spark=spark), folder)
     sent = 0
     try:
         for number in range(SMALL_BATCHES):

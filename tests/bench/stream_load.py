@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tests.bench.bench_stream import GROUPS, _Run
+from tests.bench.bench_stream import GROUPS, _Run, settings_for
 from tests.bench.moving_passes import MovingPasses
-from tidemark.kafka.topics import ensure_topics
-from tidemark.settings import Connection, Settings, Stream, Topics
+from tidemark.settings import Settings
 from tidemark_lab.brokers.cluster import LocalCluster
 
 PERIOD_SECONDS = 5.0
@@ -62,20 +61,15 @@ class Shape(NamedTuple):
 def settings_of(cluster: LocalCluster, folder: Path, shape: Shape, suffix: str = "") -> Settings:
     """Of a stream with topics of its own, which are created."""
     prefix = f"scale-{shape.partitions}-{shape.moves}-{shape.store}{suffix}"
-    settings = Settings(
-        kafka=Connection(bootstrap_servers=cluster.bootstrap_servers),
-        topics=Topics(prefix=prefix, partitions=GROUPS, min_in_sync_replicas=1),
-        stream=Stream(
-            checkpoint=str(folder / prefix),
-            store_provider="hdfs" if shape.store == "hdfs" else "rocksdb",
-            spark={CHANGELOG: "true"} if shape.store == "changelog" else {},
-            large=shape.is_large,
-            trigger_ms=None if shape.is_large else TRIGGER_MS,
-        ),
-        log_format="json",
+    return settings_for(
+        cluster,
+        folder,
+        prefix,
+        store_provider="hdfs" if shape.store == "hdfs" else "rocksdb",
+        spark={CHANGELOG: "true"} if shape.store == "changelog" else {},
+        large=shape.is_large,
+        trigger_ms=None if shape.is_large else TRIGGER_MS,
     )
-    ensure_topics(settings.kafka, settings.topics)
-    return settings
 
 
 def folder_sizes(folder: Path) -> dict[str, int]:

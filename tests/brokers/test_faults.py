@@ -7,7 +7,7 @@ import pytest
 from kafka import TopicPartition
 
 from tidemark.core.errors import ClusterError
-from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.cluster import LocalCluster, Place
 from tidemark_lab.drills.collector_faults import CollectorKilled
 from tidemark_lab.faults.fault import Fault, run_fault
 from tidemark_lab.faults.leader_faults import LeaderMoves
@@ -56,6 +56,17 @@ class Cluster(Recorder):
         super().__init__()
         self.admin = Recorder(list_partition_reassignments={}, alter_configs={}, **answers)
 
+    def keep_changes(self) -> list[Any]:
+        """From now on each change of a configuration: the resource."""
+        changes: list[Any] = []
+
+        def keep(resources: list[Any], **_: Any) -> dict[str, Any]:
+            changes.extend(resources)
+            return {}
+
+        vars(self.admin)["alter_configs"] = keep
+        return changes
+
     def administer(self, act: Callable[[Any], Any], what: str) -> Any:
         return act(self.admin)
 
@@ -72,32 +83,70 @@ def calls_of(cluster: Cluster, fault: Fault) -> list[str]:
     return [call for call in calls if not call.startswith(questions)]
 
 
-NODE_FAULTS: list[tuple[Callable[[LocalCluster], Fault], tuple[int, ...], Sequence[str]]] = [
-    (lambda c: ControlledRestart(c, 2), (2,), ["stop_broker 2", "start_broker 2"]),
-    (lambda c: Crash(c, 3), (3,), ["kill_broker 3", "start_broker 3"]),
-    (lambda c: Pause(c, 1), (1,), ["pause_broker 1", "resume_broker 1"]),
+FAULTS: list[
+    tuple[Callable[[LocalCluster], Fault], tuple[int, ...], tuple[Place, ...], Sequence[str]]
+] = [
+    (lambda c: ControlledRestart(c, 2), (2,), (), ["stop_broker 2", "start_broker 2"]),
+    (lambda c: Crash(c, 3), (3,), (), ["kill_broker 3", "start_broker 3"]),
+    (lambda c: Pause(c, 1), (1,), (), ["pause_broker 1", "resume_broker 1"]),
     (
         lambda c: RollingRestart(c, lambda: True),
         (1, 2, 3),
+        (),
         [f"{verb}_broker {broker}" for broker in (1, 2, 3) for verb in ("stop", "start")],
     ),
-    (ControllerRestart, (100,), ["stop_broker 100", "start_broker 100"]),
+    (ControllerRestart, (100,), (), ["stop_broker 100", "start_broker 100"]),
     (
         lambda c: KillAll(c, (3, 1)),
         (3, 1),
+        (),
         [f"{verb}_broker {broker}" for verb in ("kill", "start") for broker in (3, 1)],
+    ),
+    # The cluster stands for the collector and for the load, too.
+    (
+        lambda c: CollectorKilled(cast("Any", c), "c"),
+        (),
+        (),
+        ["stop_collector c", "start_collector c"],
+    ),
+    (
+        lambda c: IdleTopics(c, PLACES, cast("Any", c), 0.0),
+        (),
+        (*PLACES,),
+        ["pause t", "resume t"],
+    ),
+    (
+        lambda c: DeleteRecords(c, {("t", 1): 7}),
+        (),
+        (("t", 1),),
+        ["delete_records {TopicPartition(topic='t', partition=1): 7}"],
+    ),
+    (
+        lambda c: PreferredElection(c, [*PLACES, ("u", 5)]),
+        (),
+        (*PLACES, ("u", 5)),
+        ["elect_preferred_leaders {'t': [0, 1], 'u': [5]}"],
+    ),
+    (
+        lambda c: Recreation(c, "t", {0: (1, 2)}, {"a": "b"}),
+        (),
+        (("t", 0),),
+        ["create_topic t {0: (1, 2)} {'a': 'b'}", "delete_topics ['t']"],
     ),
 ]
 
 
-@pytest.mark.parametrize(("make", "brokers", "calls"), NODE_FAULTS)
-def test_a_node_is_taken_and_returned(
-    make: Callable[[LocalCluster], Fault], brokers: tuple[int, ...], calls: Sequence[str]
+@pytest.mark.parametrize(("make", "brokers", "partitions", "calls"), FAULTS)
+def test_a_fault_takes_what_it_names_and_returns_it(
+    make: Callable[[LocalCluster], Fault],
+    brokers: tuple[int, ...],
+    partitions: tuple[Place, ...],
+    calls: Sequence[str],
 ) -> None:
     cluster = Cluster()
     fault = make(cluster.local)
     assert calls_of(cluster, fault) == calls
-    assert fault.brokers == brokers
+    assert (fault.brokers, fault.partitions) == (brokers, partitions)
 
 
 def test_the_record_has_what_was_touched_and_when() -> None:
@@ -134,22 +183,9 @@ def test_a_fault_whose_injection_fails_is_healed() -> None:
     ]
 
 
-def test_a_collector_is_stopped_and_started() -> None:
-    pipeline = Recorder()
-    run_fault(CollectorKilled(cast("Any", pipeline), "c"), lambda: True)
-    assert pipeline.calls == ["stop_collector c", "start_collector c"]
-
-
 def test_replicas_move_and_return_under_a_throttle_that_is_removed() -> None:
-    changes: list[tuple[str, list[Any]]] = []
-
-    def keep(resources: list[Any], **_: Any) -> dict[str, Any]:
-        (resource,) = resources
-        changes.append((resource.name, [value for _, value in resource.configs.values()]))
-        return {}
-
     cluster = Cluster(alter_partition_reassignments={})
-    vars(cluster.admin)["alter_configs"] = keep
+    changes = cluster.keep_changes()
     before = {("t", 0): (1, 2), ("t", 1): (2, 3)}
     fault = Reassignment(cluster.local, before, {("t", 0): (1, 3)}, 1000)
     calls = calls_of(cluster, fault)
@@ -158,54 +194,20 @@ def test_replicas_move_and_return_under_a_throttle_that_is_removed() -> None:
     limited = [(str(broker), ["1000", "1000"]) for broker in (1, 2, 3)]
     free = [(str(broker), [None, None]) for broker in (1, 2, 3)]
     # Only the replica that is new on its broker fetches slowly.
-    assert changes == [
+    assert [(each.name, [value for _, value in each.configs.values()]) for each in changes] == [
         *(*limited, ("t", ["0:1,0:2", "0:3"]), *free, ("t", [None, None])),
         *(*limited, ("t", ["0:1,0:3", "0:2"]), *free, ("t", [None, None])),
     ]
 
 
-def test_records_of_partitions_are_deleted() -> None:
-    cluster = Cluster()
-    calls = calls_of(cluster, DeleteRecords(cluster.local, {("t", 1): 7}))
-    assert calls == ["delete_records {TopicPartition(topic='t', partition=1): 7}"]
-
-
 @pytest.mark.parametrize("kind", [RetentionShrink, Compaction])
 def test_configurations_return_to_their_defaults(kind: type[Compaction]) -> None:
-    changes: list[dict[str, Any]] = []
-
-    def keep(resources: list[Any], **_: Any) -> dict[str, Any]:
-        changes.append(resources[0].configs)
-        return {}
-
     cluster = Cluster()
-    vars(cluster.admin)["alter_configs"] = keep
+    changes = cluster.keep_changes()
     run_fault(kind(cluster.local, PLACES, 0.0), lambda: True)
-    injected, healed = changes
+    injected, healed = (each.configs for each in changes)
     assert {key: value for key, (_, value) in injected.items()} == kind.configs
     assert healed == dict.fromkeys(kind.configs, ("DELETE", None))
-
-
-def test_a_topic_is_deleted_and_created_again() -> None:
-    cluster = Cluster()
-    fault = Recreation(cluster.local, "t", {0: (1, 2)}, {"a": "b"})
-    assert sorted(calls_of(cluster, fault)) == [
-        "create_topic t {0: (1, 2)} {'a': 'b'}",
-        "delete_topics ['t']",
-    ]
-    assert fault.partitions == (("t", 0),)
-
-
-def test_leaders_return_in_all_partitions() -> None:
-    cluster = Cluster()
-    fault = PreferredElection(cluster.local, [*PLACES, ("u", 5)])
-    assert calls_of(cluster, fault) == ["elect_preferred_leaders {'t': [0, 1], 'u': [5]}"]
-
-
-def test_topics_fall_silent_and_resume() -> None:
-    load = Recorder()
-    run_fault(IdleTopics(Cluster().local, PLACES, cast("Any", load), 0.0), lambda: True)
-    assert load.calls == ["pause t", "resume t"]
 
 
 def test_a_slow_follower_stops_and_runs_until_it_is_healed() -> None:
@@ -228,13 +230,7 @@ def test_a_leader_moves_by_the_order_of_its_replicas_and_returns() -> None:
 
 
 def test_the_minimum_rises_and_falls() -> None:
-    values: list[str] = []
-
-    def keep(resources: list[Any], **_: Any) -> dict[str, Any]:
-        values.extend(value for _, value in resources[0].configs.values())
-        return {}
-
     cluster = Cluster()
-    vars(cluster.admin)["alter_configs"] = keep
+    changes = cluster.keep_changes()
     run_fault(RaisedMinIsr(cluster.local, PLACES, 3, 1), lambda: True)
-    assert values == ["3", "1"]
+    assert [value for each in changes for _, value in each.configs.values()] == ["3", "1"]

@@ -21,7 +21,9 @@ from tidemark_lab.brokers.replica_logs import (
 PLACE = ("t", 0)
 
 
-def batch(magic: int, first: int, ids: list[int]) -> bytes:
+def batch(
+    magic: int, first: int, ids: list[int], epoch: int = -1, *, is_control: bool = False
+) -> bytes:
     """Records at offsets from `first` on; of Kafka before 0.11 one message each."""
     if magic < 2:
         return b"".join(_message(magic, first + n, one) for n, one in enumerate(ids))
@@ -29,7 +31,8 @@ def batch(magic: int, first: int, ids: list[int]) -> bytes:
     for number, record in enumerate(ids):
         builder.append(number, 1000 + number, b"k", f"{record} ...".encode(), [("h", b"v")])
     data = bytearray(bytes(builder.build()))
-    data[:8] = first.to_bytes(8, "big")
+    data[:8], data[12:16] = first.to_bytes(8, "big"), epoch.to_bytes(4, "big", signed=True)
+    data[22] |= 0x20 * is_control
     return bytes(data)
 
 

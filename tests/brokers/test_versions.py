@@ -4,17 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.brokers.test_layout import PORTS, properties
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm.java import JavaHome
 from tidemark_lab.brokers.versions import VERSIONS, kafka_version
 from tidemark_lab.brokers.zookeeper_layout import ZOOKEEPER, ZooKeeperLayout
 
-PORTS = {ZOOKEEPER: 19000, 1: 19001, 2: 19002, 3: 19003}
 JAVA = JavaHome(Path("/java"), 17, "test")
-
-
-def properties(text: str) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in text.splitlines())
 
 
 @pytest.fixture

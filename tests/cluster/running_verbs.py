@@ -15,6 +15,7 @@ from typing import Any
 import requests
 
 from tests.delivery.services import free_port
+from tests.processes import start_logged
 from tidemark_lab.brokers.wait import wait_until
 
 
@@ -27,14 +28,11 @@ class Verb:
         options = {**configuration.get(verb, {}), "listen": f"127.0.0.1:{self.port}"}
         path, self.log = folder / f"{verb}.yaml", folder / f"{verb}.log"
         path.write_text(json.dumps({**configuration, verb: options}))
-        with self.log.open("ab") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tidemark.cli", verb, "--config", str(path)],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                env={**os.environ, "TIDEMARK_LOG_FORMAT": "json"},
-            )
+        self.process = start_logged(
+            [sys.executable, "-m", "tidemark.cli", verb, "--config", str(path)],
+            self.log,
+            env={**os.environ, "TIDEMARK_LOG_FORMAT": "json"},
+        )
 
     def probe(self, name: str) -> tuple[int, str]:
         try:

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from kafka import TopicPartition
 
+from tests.cluster.producing import connection, producer_of
 from tests.cluster.verification_tool import unmatched_partitions
 from tests.verbs.audit.plant import change_batch, change_byte
-from tidemark.kafka.client import make_admin, make_producer
-from tidemark.settings import Connection
-from tidemark.verbs.audit.command import audit
+from tests.verbs.run import tidemark
+from tidemark.kafka.client import make_admin
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.wait import wait_until
 
@@ -67,10 +66,6 @@ def brokers() -> Iterator[LocalCluster]:
         yield cluster
 
 
-def connection(brokers: LocalCluster) -> Connection:
-    return Connection(bootstrap_servers=brokers.bootstrap_servers)
-
-
 class Load:
     """Writes to every topic until it is closed: acks=all, acks=1 and transactions; deletes."""
 
@@ -92,40 +87,34 @@ class Load:
             self.errors.append(error)
 
     def _plain(self) -> None:
-        strong = make_producer(connection(self._brokers), acks="all", linger_ms=5)
-        weak = make_producer(
-            connection(self._brokers), acks=1, linger_ms=5, enable_idempotence=False
-        )
         number = 0
-        while not self._stop.wait(0.01):
-            for _ in range(20):
-                number += 1
-                value = b"record %d " % number * 10
-                for kind in KINDS:
-                    strong.send(f"kind-{kind}", value, partition=number % 2)
-                weak.send("alone", value, partition=number % 2)
-                strong.send("cleaned", value, key=b"%d" % (number % 50), partition=0)
-                strong.send("deleted", value, partition=0)
-        for producer in (strong, weak):
-            producer.flush(30)
-            producer.close(timeout=5)
+        with (
+            producer_of(self._brokers, linger_ms=5) as strong,
+            producer_of(self._brokers, acks=1, linger_ms=5, enable_idempotence=False) as weak,
+        ):
+            while not self._stop.wait(0.01):
+                for _ in range(20):
+                    number += 1
+                    value = b"record %d " % number * 10
+                    for kind in KINDS:
+                        strong.send(f"kind-{kind}", value, partition=number % 2)
+                    weak.send("alone", value, partition=number % 2)
+                    strong.send("cleaned", value, key=b"%d" % (number % 50), partition=0)
+                    strong.send("deleted", value, partition=0)
 
     def _transactions(self) -> None:
-        producer = make_producer(
-            connection(self._brokers), acks="all", transactional_id="audit", linger_ms=1
-        )
-        producer.init_transactions()
         number = 0
-        while not self._stop.wait(0.05):
-            number += 1
-            producer.begin_transaction()
-            for _ in range(5):
-                producer.send("transactions", b"transaction %d" % number, partition=0)
-            if number % 3:
-                producer.commit_transaction()
-            else:
-                producer.abort_transaction()
-        producer.close(timeout=5)
+        with producer_of(self._brokers, transactional_id="audit", linger_ms=1) as producer:
+            producer.init_transactions()
+            while not self._stop.wait(0.05):
+                number += 1
+                producer.begin_transaction()
+                for _ in range(5):
+                    producer.send("transactions", b"transaction %d" % number, partition=0)
+                if number % 3:
+                    producer.commit_transaction()
+                else:
+                    producer.abort_transaction()
 
     def _delete(self) -> None:
         admin = make_admin(connection(self._brokers))
@@ -155,18 +144,11 @@ def load(brokers: LocalCluster, *, may_fail: bool = False) -> Iterator[None]:
     assert may_fail or work.errors == []
 
 
-def run(brokers: LocalCluster, *arguments: str) -> tuple[int, dict[str, Any]]:
-    result = CliRunner().invoke(
-        audit,
-        [
-            *TOPICS,
-            *("--json", "--rate-limit", "0", *arguments),
-            *("--bootstrap", ",".join(brokers.bootstrap_servers)),
-        ],
-        standalone_mode=False,
-    )
-    assert result.exception is None, result.exception
-    return result.return_value, json.loads(result.stdout)
+def run(brokers: LocalCluster, *arguments: str, code: int = 0) -> dict[str, Any]:
+    servers = ("--bootstrap", ",".join(brokers.bootstrap_servers))
+    options = ("--json", "--rate-limit", "0", *arguments, *servers)
+    found: dict[str, Any] = json.loads(tidemark("audit", *TOPICS, *options, code=code).out)
+    return found
 
 
 def by_name(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -178,8 +160,8 @@ def test_a_healthy_cluster_under_load_has_no_difference(brokers: LocalCluster) -
         time.sleep(12)
         absent = 0
         for arguments in (["--whole"], ["--sample", "20"], ["--whole"]):
-            code, found = run(brokers, *arguments)
-            assert (code, found["differences"]) == (0, 0), found
+            found = run(brokers, *arguments)
+            assert found["differences"] == 0, found
             for name, partition in by_name(found).items():
                 assert not partition["not_compared"], (name, partition)
                 assert partition["changed"] == 0, (name, partition)
@@ -200,8 +182,8 @@ def test_elections_and_truncations_are_no_difference(brokers: LocalCluster) -> N
             for number in range(6):
                 if number == 3:
                     brokers.start_broker(broker)
-                code, found = run(brokers, "--whole" if number % 2 else "--sample=20")
-                assert (code, found["differences"]) == (0, 0), found
+                found = run(brokers, "--whole" if number % 2 else "--sample=20")
+                assert found["differences"] == 0, found
             wait_until(lambda: brokers.is_whole(TOPICS), 60.0, "every replica is in sync")
 
 
@@ -214,18 +196,17 @@ def test_each_planted_difference_is_found_as_kafkas_own_tool_does(
 ) -> None:
     with load(brokers):
         time.sleep(2)
-    producer = make_producer(connection(brokers), acks="all", linger_ms=0)
-    for number in range(30):
-        for partition in (0, 1):
-            producer.send("twin", b"twin %d of %d" % (number, partition), partition=partition)
-        producer.flush(10)
-    producer.close(timeout=5)
+    with producer_of(brokers, linger_ms=0) as producer:
+        for number in range(30):
+            for partition in (0, 1):
+                producer.send("twin", b"twin %d of %d" % (number, partition), partition=partition)
+            producer.flush(10)
     brokers.elect_preferred_leaders({"alone": [0, 1], "twin": [0, 1]})
     wait_until(lambda: brokers.is_whole(TOPICS), 60.0, "every replica is in sync")
     # The followers learn the last high watermark.
     time.sleep(2)
     others = "kind-.*|alone|transactions|deleted|twin"
-    assert run(brokers, "--whole")[0] == 0
+    run(brokers, "--whole")
     assert unmatched_partitions(brokers.bootstrap_servers, others, 60, tmp_path) == {}
 
     planted: dict[str, list[int]] = {}
@@ -263,8 +244,7 @@ def test_each_planted_difference_is_found_as_kafkas_own_tool_does(
     ]
     assert sum(map(len, planted.values())) == 20
 
-    code, found = run(brokers, "--whole")
-    assert code == 3
+    found = run(brokers, "--whole", code=3)
     results = {
         name: [
             min(batch["base_offset"] for batch in finding["batches"]) for finding in p["findings"]
@@ -284,11 +264,9 @@ def test_each_planted_difference_is_found_as_kafkas_own_tool_does(
     flags = [
         part for b in (1, 2, 3) for part in ("--log-dirs", str(brokers.directory / f"data-{b}"))
     ]
-    result = CliRunner().invoke(
-        audit, [*TOPICS, "--whole", "--json", *flags], standalone_mode=False
+    offline = by_name(
+        json.loads(tidemark("audit", *TOPICS, "--whole", "--json", *flags, code=3).out)
     )
-    assert result.exception is None, result.exception
-    offline = by_name(json.loads(result.stdout))
     assert {n: len(p["findings"]) for n, p in offline.items()} == {
         n: len(f) for n, f in findings.items()
     }

@@ -10,14 +10,14 @@ import pytest
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
+from tests.cluster.producing import producer_of
 from tidemark.assess.risky_configuration import RiskCount, list_risks
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.core.codec import decode_batch
 from tidemark.core.records import AddingView, OpenAlert, View
 from tidemark.detect.thresholds import Detection
-from tidemark.kafka.client import make_producer
 from tidemark.observations.cluster_views import ClusterViews
-from tidemark.settings import Cluster, Collect, Connection
+from tidemark.settings import Cluster, Collect
 from tidemark_lab.brokers.cluster import LocalCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
@@ -100,10 +100,9 @@ def configure(
 
 
 def test_a_reassignment_has_an_end_that_comes_true(brokers: LocalCluster, watch: Watch) -> None:
-    producer = make_producer(Connection(bootstrap_servers=brokers.bootstrap_servers), acks="all")
-    for sent in [producer.send("big", RECORD) for _ in range(RECORDS)]:
-        sent.get(30)
-    producer.close()
+    with producer_of(brokers) as producer:
+        for sent in [producer.send("big", RECORD) for _ in range(RECORDS)]:
+            sent.get(30)
     for broker in (1, 2, 3):
         configure(brokers, "BROKER", str(broker), dict.fromkeys(RATES, str(RATE)))
     configure(brokers, "TOPIC", "big", {LISTS[0]: "0:1,0:2", LISTS[1]: "0:3"})

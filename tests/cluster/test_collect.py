@@ -21,8 +21,9 @@ from tests.cluster.metadata_truth import (
     following,
     reported_states,
 )
+from tests.cluster.producing import connection, producer_of
 from tests.conftest import ROOT
-from tests.jmx_agent import RULES, jmx_agent
+from tests.jmx_agent import RULES, jmx_agent, jmx_endpoints
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.sources.jmx.endpoint import scrape
@@ -41,13 +42,12 @@ from tidemark.core.events import (
     PartitionDeleted,
     Pass,
 )
-from tidemark.kafka.client import make_admin, make_producer
+from tidemark.kafka.client import make_producer
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Cluster, Collect, Connection, JmxEndpoint, Topics
 from tidemark.verbs.inspect.command import observe_topic
-from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.layout import CONTROLLER
-from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -74,13 +74,7 @@ RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 @pytest.fixture(scope="module")
 def endpoints() -> list[JmxEndpoint]:
-    """Where the agents of the nodes listen."""
-    nodes = (*BROKERS, CONTROLLER)
-    ports = free_ports(len(nodes))
-    return [
-        JmxEndpoint(broker=node, url=f"http://127.0.0.1:{port}/metrics")
-        for node, port in zip(nodes, ports, strict=True)
-    ]
+    return jmx_endpoints()
 
 
 @pytest.fixture(scope="module")
@@ -138,22 +132,19 @@ def producing(brokers: LocalCluster, acks: int | str = "all") -> Iterator[Callab
 
     The first send is at once: for metadata kafka-python asks any broker, also a paused one.
     """
-    producer = make_producer(
-        Connection(bootstrap_servers=brokers.bootstrap_servers), acks=acks, enable_idempotence=False
-    )
+    with producer_of(brokers, acks=acks, enable_idempotence=False) as producer:
 
-    def send(count: int) -> None:
-        sent = [
-            producer.send("t", value=str(n).encode(), partition=partition)
-            for n in range(count)
-            for partition in (0, 1)
-        ]
-        for future in sent:
-            future.get(10)
+        def send(count: int) -> None:
+            sent = [
+                producer.send("t", value=str(n).encode(), partition=partition)
+                for n in range(count)
+                for partition in (0, 1)
+            ]
+            for future in sent:
+                future.get(10)
 
-    send(1)
-    yield send
-    producer.close(timeout=1)
+        send(1)
+        yield send
 
 
 def last(events: list[list[Event]], topic: str, partition: int) -> Observation:
@@ -339,13 +330,13 @@ def test_a_kafka_port_is_no_jmx_endpoint(brokers: LocalCluster) -> None:
 
 
 def test_topics_are_made_once_and_another_partition_count_is_refused(brokers: LocalCluster) -> None:
-    connection = Connection(bootstrap_servers=brokers.bootstrap_servers)
+    own = connection(brokers)
     with pytest.raises(ClusterError, match="replication factor 9: the cluster has fewer brokers"):
-        ensure_topics(connection, Topics(partitions=4, replication_factor=9))
-    ensure_topics(connection, Topics(partitions=4))
-    ensure_topics(connection, Topics(partitions=4))
+        ensure_topics(own, Topics(partitions=4, replication_factor=9))
+    ensure_topics(own, Topics(partitions=4))
+    ensure_topics(own, Topics(partitions=4))
     with pytest.raises(ClusterError, match="has 4 partitions, but the configuration says 5"):
-        ensure_topics(connection, Topics(partitions=5))
+        ensure_topics(own, Topics(partitions=5))
 
 
 def test_inspect_reads_lineages_and_knows_a_wrong_name(brokers: LocalCluster) -> None:
@@ -360,9 +351,7 @@ def test_inspect_reads_lineages_and_knows_a_wrong_name(brokers: LocalCluster) ->
 def test_a_deleted_topic_is_gone(brokers: LocalCluster, passes: PassRunner) -> None:
     run(passes, 2)
     assert ("short", 0) in passes.inventory.partitions
-    admin = make_admin(Connection(bootstrap_servers=brokers.bootstrap_servers))
-    admin.delete_topics(["short"])
-    admin.close()
+    brokers.administer(lambda admin: admin.delete_topics(["short"]), "delete a topic")
     events: list[Event] = []
     for _ in range(20):
         passes.immediate_next_pass = True

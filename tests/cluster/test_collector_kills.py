@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.processes import start_logged
 from tests.stream.supervised import KILLS, SEED, Supervised, kill_one, supervised
 from tests.stream.synthetic import reduce_all
 from tidemark.core.codec import decode_batch
@@ -61,13 +62,8 @@ def collector(settings: Settings, folder: Path) -> subprocess.Popen[bytes]:
     }
     config = folder / "collect.yaml"
     config.write_text(json.dumps(options))
-    with (folder / "collect.log").open("ab") as out:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tidemark.cli", "collect", "--config", str(config)],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-        )
+    command = [sys.executable, "-m", "tidemark.cli", "collect", "--config", str(config)]
+    return start_logged(command, folder / "collect.log")
 
 
 def read_events(settings: Settings) -> list[RawRecord]:

@@ -18,13 +18,10 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from tidemark.assess.losses import LOSS
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Pass
-from tidemark.core.records import Alert, decode_record
-from tidemark.detect.thresholds import Detection
-from tidemark.reduce.group import Fold
-from tidemark.reduce.group_state import GroupState
-from tidemark.reduce.rows import RawRecord
+from tidemark.core.records import Alert
 from tidemark_lab.brokers.broker_socket import fetch_metadata
 from tidemark_lab.brokers.cluster import LocalCluster, Place
 from tidemark_lab.brokers.load_producer import LoadProducer
@@ -32,6 +29,7 @@ from tidemark_lab.brokers.process import ChildProcess
 from tidemark_lab.brokers.replica_logs import read_disks
 from tidemark_lab.brokers.wait import wait_until
 from tidemark_lab.judge.loss_comparison import LossComparison, compare_loss
+from tidemark_lab.judge.replay import replay
 from tidemark_lab.judge.truth import establish
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
@@ -129,15 +127,8 @@ def collector(cluster: LocalCluster, folder: Path) -> tuple[ChildProcess, Path]:
 
 def claims(events: Path) -> list[Alert]:
     """Every loss that a replay of the recording claims, as it was fired."""
-    fold, found = Fold(GroupState(), Detection(), 0, 1), []
-    for number, line in enumerate(events.read_bytes().splitlines()):
-        fold.record(RawRecord(0, number, 0.0, line))
-        values = [row.value for row in fold.rows if row.destination == "alerts" and row.value]
-        assert not [row for row in fold.rows if row.destination == "dead_letters"]
-        fold.rows.clear()
-        alerts = [record for v in values if isinstance(record := decode_record(v), Alert)]
-        found += [a for a in alerts if a.state == "firing"]
-    return [a for a in found if a.labels["alertname"] == "KafkaCommittedDataLoss"]
+    found = [alert for alert in replay(events, 1) if alert.state == "firing"]
+    return [alert for alert in found if alert.labels["alertname"] == LOSS]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from tests.jmx_agent import jmx_agent
+from tests.jmx_agent import jmx_agent, jmx_endpoints
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.sources.jmx.source import JmxSource
 from tidemark.core.codec import decode_batch
@@ -28,9 +28,8 @@ from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.settings import Cluster, Collect, JmxEndpoint
 from tidemark_lab.brokers.broker_socket import BrokerSocket
-from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.layout import CONTROLLER
-from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
@@ -75,11 +74,7 @@ class Watch:
 
 @pytest.fixture
 def endpoints() -> list[JmxEndpoint]:
-    nodes = (*BROKERS, CONTROLLER)
-    return [
-        JmxEndpoint(broker=node, url=f"http://127.0.0.1:{port}/metrics")
-        for node, port in zip(nodes, free_ports(len(nodes)), strict=True)
-    ]
+    return jmx_endpoints()
 
 
 @pytest.fixture

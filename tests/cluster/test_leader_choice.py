@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 import pytest
-from kafka import KafkaProducer, TopicPartition
+from kafka import TopicPartition
 
+from tests.cluster.producing import producer_of
 from tidemark.assess.election_commands import election_commands
 from tidemark.assess.leader_choice import Choice, OffsetRange, choose_leader
 from tidemark.assess.leader_death import LeaderDeath, if_leader_died
@@ -120,12 +121,10 @@ def brokers() -> Iterator[LocalCluster]:
 
 def burst(brokers: LocalCluster, seed: random.Random, partitions: list[int]) -> None:
     """Records with acks=1, of no record id: a follower that is behind lacks them."""
-    producer = KafkaProducer(bootstrap_servers=brokers.bootstrap_servers, acks=1)
-    for number in partitions:
-        for _ in range(seed.randrange(60)):
-            producer.send(TOPIC, value=b"-1 burst", partition=number)
-    producer.flush(10)
-    producer.close(timeout=1)
+    with producer_of(brokers, acks=1, enable_idempotence=False) as producer:
+        for number in partitions:
+            for _ in range(seed.randrange(60)):
+                producer.send(TOPIC, value=b"-1 burst", partition=number)
 
 
 def some(seed: random.Random) -> list[int]:

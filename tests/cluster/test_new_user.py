@@ -18,6 +18,7 @@ from tests.cluster.secure_brokers import SecureListeners, create_users, grant
 from tests.cluster.token_endpoint import TokenEndpoint
 from tests.conftest import ROOT
 from tests.delivery.services import free_port
+from tests.processes import start_logged
 from tidemark.core.extras import WHEEL, install_command
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.wait import wait_until
@@ -79,15 +80,12 @@ class Walk:
         return ran.stdout, ran.stderr
 
     def start(self, verb: str) -> subprocess.Popen[bytes]:
-        with (self.folder / f"{verb}.log").open("wb") as log:
-            return subprocess.Popen(
-                [str(self.folder / "tidemark-env" / "bin" / "tidemark"), verb],
-                cwd=self.folder,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        return start_logged(
+            [str(self.folder / "tidemark-env" / "bin" / "tidemark"), verb],
+            self.folder / f"{verb}.log",
+            cwd=self.folder,
+            env=self.environment,
+        )
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         def logs() -> dict[str, str]:

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.cluster.producing import producer_of
 from tests.cluster.rights import RestrictedCluster, client, restricted_cluster
 from tests.scenarios.describe_alone import hide
 from tests.verbs.run import tidemark
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import BrokerState, Event, MetadataChange, Observation, Pass
-from tidemark.kafka.client import make_producer
-from tidemark.settings import Connection
 from tidemark.verbs.check_config.rights import APIS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
@@ -31,13 +30,10 @@ DENIES = "denies ClusterAction on the cluster"
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[RestrictedCluster]:
     with restricted_cluster() as cluster:
-        connection = Connection(bootstrap_servers=cluster.local.bootstrap_servers)
-        producer = make_producer(connection, acks="all", enable_idempotence=False)
-        for partition in (0, 1):
-            for _ in range(RECORDS):
-                producer.send("t", b"x", partition=partition)
-        producer.flush(20)
-        producer.close(timeout=1)
+        with producer_of(cluster.local, enable_idempotence=False) as producer:
+            for partition in (0, 1):
+                for _ in range(RECORDS):
+                    producer.send("t", b"x", partition=partition)
         yield cluster
 
 

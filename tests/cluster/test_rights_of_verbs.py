@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.producing import connection, producer_of
 from tests.cluster.rights import VERBS, RestrictedCluster, client, restricted_cluster, user_of
 from tests.cluster.running_verbs import Verb, running
 from tests.scenarios.scenario import Scenario
 from tests.verbs.audit.plant import change_batch
 from tests.verbs.run import Output, tidemark
 from tidemark.core.records import encode_record
-from tidemark.kafka.client import make_producer
 from tidemark.kafka.topics import ensure_topics
-from tidemark.settings import Connection, Topics
+from tidemark.settings import Topics
 from tidemark_lab.brokers.receiver import WebhookReceiver
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
@@ -54,7 +54,6 @@ class Verbs:
 
     def __init__(self, brokers: RestrictedCluster, folder: Path, receiver: WebhookReceiver) -> None:
         self.brokers, self.folder, self._url = brokers, folder, receiver.url
-        self.own = Connection(bootstrap_servers=brokers.local.bootstrap_servers)
 
     def configuration(self, user: str) -> dict[str, Any]:
         servers = {"bootstrap_servers": self.brokers.bootstrap_servers}
@@ -73,11 +72,10 @@ class Verbs:
 
     def produce(self, topic: str, values: list[bytes]) -> None:
         """Each in a batch of its own, in partition 0."""
-        producer = make_producer(self.own, acks="all", enable_idempotence=False)
-        for value in values:
-            producer.send(topic, value, partition=0)
-            producer.flush(20)
-        producer.close(timeout=1)
+        with producer_of(self.brokers.local, enable_idempotence=False) as producer:
+            for value in values:
+                producer.send(topic, value, partition=0)
+                producer.flush(20)
 
 
 def test_each_verb_works_with_its_documented_rights(tmp_path: Path) -> None:
@@ -88,7 +86,7 @@ def test_each_verb_works_with_its_documented_rights(tmp_path: Path) -> None:
         made = {verb: verbs.configuration(verb) for verb in SERVICES}
         with running(tmp_path, {"collect": made["collect"]}) as started:
             wait_for_topics(started["collect"])
-        ensure_topics(verbs.own, Topics(partitions=PARTITIONS))
+        ensure_topics(connection(brokers.local), Topics(partitions=PARTITIONS))
         for words in WITHOUT_RIGHTS:
             assert verbs.run("none", *words).err == ""
         with running(tmp_path, made) as started:

@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from click.testing import CliRunner
 
+from tests.cluster.producing import connection, producer_of
 from tests.verbs.run import tidemark
 from tidemark.core.codec import encode_batch
 from tidemark.core.errors import ClusterError
 from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
-from tidemark.kafka.client import make_consumer, make_producer
+from tidemark.kafka.client import make_consumer
 from tidemark.observations.alerts import alerts_of_file
 from tidemark.observations.few_passes import few_passes
-from tidemark.settings import Cluster, Collect, Connection
-from tidemark.verbs.salvage.command import salvage
+from tidemark.settings import Cluster, Collect
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.wait import wait_until
 
@@ -46,10 +45,6 @@ class Written(NamedTuple):
     headers: tuple[tuple[str, bytes], ...]
 
 
-def connection(cluster: LocalCluster) -> Connection:
-    return Connection(bootstrap_servers=cluster.bootstrap_servers)
-
-
 def until(condition: Callable[[], bool], what: str) -> None:
     wait_until(condition, SECONDS, what)
 
@@ -63,25 +58,22 @@ class Truth:
         self._chance = random.Random(17)
 
     def write(self, cluster: LocalCluster, topic: str, count: int) -> None:
-        producer = make_producer(connection(cluster), acks="all", linger_ms=20)
-        self._wait([self._send(producer, topic) for _ in range(count)], self.acknowledged[topic])
-        producer.close(timeout=5)
+        with producer_of(cluster, linger_ms=20) as producer:
+            sent = [self._send(producer, topic) for _ in range(count)]
+            self._wait(sent, self.acknowledged[topic])
 
     def transact(self, cluster: LocalCluster, topic: str, count: int) -> None:
-        producer = make_producer(
-            connection(cluster), acks="all", transactional_id="salvage", linger_ms=5
-        )
-        producer.init_transactions()
-        for number in range(count // 10):
-            producer.begin_transaction()
-            sent = [self._send(producer, topic) for _ in range(10)]
-            if number % 3:
-                producer.commit_transaction()
-            else:
-                producer.flush(SECONDS)
-                producer.abort_transaction()
-            self._wait(sent, (self.acknowledged if number % 3 else self.aborted)[topic])
-        producer.close(timeout=5)
+        with producer_of(cluster, transactional_id="salvage", linger_ms=5) as producer:
+            producer.init_transactions()
+            for number in range(count // 10):
+                producer.begin_transaction()
+                sent = [self._send(producer, topic) for _ in range(10)]
+                if number % 3:
+                    producer.commit_transaction()
+                else:
+                    producer.flush(SECONDS)
+                    producer.abort_transaction()
+                self._wait(sent, (self.acknowledged if number % 3 else self.aborted)[topic])
 
     def _send(self, producer: Any, topic: str) -> tuple[Any, Written]:
         size = self._chance.choice((0, 3, 200, 5_000))
@@ -205,15 +197,8 @@ def lose(cluster: LocalCluster, truth: Truth, watch: Watch, saved: Path) -> None
 
     until(elect, "broker 2 does not lead")
     for topic in TOPICS:
-        producer = make_producer(connection(cluster), acks="all")
-        producer.send(topic, b"after the loss", partition=0).get(timeout=SECONDS)
-        producer.close(timeout=5)
-
-
-def run(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(salvage, arguments, standalone_mode=False)
-    assert result.exception is None, result.exception
-    return result.return_value, result.stdout, result.stderr
+        with producer_of(cluster) as producer:
+            producer.send(topic, b"after the loss", partition=0).get(timeout=SECONDS)
 
 
 def data(record: dict[str, Any], name: str) -> bytes:
@@ -234,8 +219,7 @@ def test_every_acknowledged_lost_record_is_back(cluster: LocalCluster, tmp_path:
     until(lambda: lost_topics() == set(TOPICS), "not every loss is proven")
     watch.close()
 
-    code, out, err = run(str(saved), "--alerts", str(events), "--format", "jsonl")
-    assert code == 0, err
+    out = tidemark("salvage", str(saved), "--alerts", str(events), "--format", "jsonl").out
     found: dict[str, dict[int, dict[str, Any]]] = {topic: {} for topic in TOPICS}
     for line in out.splitlines():
         record = json.loads(line)
@@ -278,7 +262,7 @@ def send(
 ) -> None:
     """To another topic: nothing without --execute, then every record with its origin."""
     arguments = (
-        *(str(saved), "--alerts", str(events), "--produce-to", "recovered"),
+        *("salvage", str(saved), "--alerts", str(events), "--produce-to", "recovered"),
         *("--bootstrap", ",".join(cluster.bootstrap_servers)),
     )
     wanted = {
@@ -287,11 +271,9 @@ def send(
         for offset in found[topic]
         if offset in truth.acknowledged[topic]
     }
-    code, out, _ = run(*arguments)
-    assert "Nothing was sent." in out
+    assert "Nothing was sent." in tidemark(*arguments).out
     assert received(cluster, 0) == []
-    code, out, _ = run(*arguments, "--execute")
-    assert code == 0
+    out = tidemark(*arguments, "--execute").out
     assert f"{len(wanted)} records sent to recovered and acknowledged" in out
     origin = "tidemark.origin."
     back = {}
@@ -302,7 +284,7 @@ def send(
         back[topic, offset] = Written(record.key, record.value, record.timestamp, own)
     assert back == {place: truth.acknowledged[place[0]][place[1]] for place in wanted}
     # The original topic is refused; one without that partition, too.
-    refused = tidemark("salvage", *arguments[:4], "kind-gzip", *arguments[5:], "--execute", code=2)
+    refused = tidemark(*arguments[:5], "kind-gzip", *arguments[6:], "--execute", code=2)
     assert "add --to-original" in refused.err
     print(out)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import cpu_seconds
 from tests.verbs.run import tidemark
 from tests.verbs.top.terminal import TerminalProgram
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
@@ -57,11 +58,6 @@ def servers(cluster: LocalCluster) -> str:
     return ",".join(cluster.bootstrap_servers)
 
 
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def is_full(partitions: int, lines: list[str]) -> bool:
     """Every broker answers and every partition is counted."""
     text = "\n".join(lines)
@@ -86,11 +82,11 @@ def _measure(brokers: LocalCluster, tmp_path: Path) -> None:
             "top", "--bootstrap", servers(brokers), environment=environment
         ) as program:
             seconds.append(program.wait_for(partial(is_full, PARTITIONS)))
-            used, at = cpu_seconds(program.pid), time.monotonic()
+            used, at = cpu_seconds([program.pid]), time.monotonic()
             started = used
             while time.monotonic() - at < CPU_SECONDS:
                 program.read(0.5)
-            cores = (cpu_seconds(program.pid) - used) / (time.monotonic() - at)
+            cores = (cpu_seconds([program.pid]) - used) / (time.monotonic() - at)
             header = program.lines[1]
             program.press("q")
             assert program.wait_for_end() == 0

@@ -6,34 +6,27 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
-from click.testing import CliRunner
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
+from tests.cluster.producing import connection, producer_of
 from tests.verbs.audit.plant import change_batch
 from tests.verbs.inspect.test_losses import alert
 from tests.verbs.recordings import trace
+from tests.verbs.run import tidemark
 from tidemark.assess.risky_configuration import MEANINGS
 from tidemark.core.codec import decode_batch
-from tidemark.core.errors import ClusterError
 from tidemark.core.events import Ack, Audit
 from tidemark.core.identity import group_of
 from tidemark.core.records import encode_record
 from tidemark.detect.internal_topics import coordinating_partition
 from tidemark.detect.thresholds import Detection
-from tidemark.kafka.client import make_admin, make_consumer, make_producer
+from tidemark.kafka.client import make_admin, make_consumer
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.kafka.topics import ensure_topics
 from tidemark.observations.recorded_lines import Line, LineReducer
-from tidemark.settings import Connection, Topics
-from tidemark.verbs.ack.command import ack
-from tidemark.verbs.audit.command import audit
-from tidemark.verbs.check_config.command import check_config
-from tidemark.verbs.inspect.command import inspect
-from tidemark.verbs.safe_to_stop.command import safe_to_stop
-from tidemark.verbs.timeline.command import timeline
+from tidemark.settings import Topics
 from tidemark_lab.brokers.cluster import LocalCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -56,25 +49,14 @@ def brokers() -> Iterator[LocalCluster]:
         yield cluster
 
 
-def connection(brokers: LocalCluster) -> Connection:
-    return Connection(bootstrap_servers=brokers.bootstrap_servers)
-
-
-def run(command: click.Command, brokers: LocalCluster, *arguments: str) -> tuple[object, str]:
-    """What the verb returned (its exit code) and printed."""
-    result = CliRunner().invoke(
-        command,
-        [*arguments, "--bootstrap", ",".join(brokers.bootstrap_servers)],
-        standalone_mode=False,
-    )
-    assert result.exception is None, result.exception
-    return result.return_value, result.stdout
+def run(brokers: LocalCluster, *arguments: str, code: int = 0) -> str:
+    """What the verb prints."""
+    return tidemark(*arguments, "--bootstrap", ",".join(brokers.bootstrap_servers), code=code).out
 
 
 def impacts(brokers: LocalCluster, broker: int) -> dict[str, str]:
-    code, out = run(safe_to_stop, brokers, str(broker), "--json")
-    answer = json.loads(out)
-    assert code == (0 if answer["safe"] else 3)
+    answer = json.loads(run(brokers, "safe-to-stop", str(broker), "--json", code=3))
+    assert not answer["safe"]
     assert answer["partitions"] >= 4 + TOPICS.partitions
     return {
         f"{impact['topic']}-{impact['partition']}": impact["effect"] for impact in answer["impacts"]
@@ -92,11 +74,7 @@ def test_check_config_lists_risky_configuration(brokers: LocalCluster, tmp_path:
     path.write_text(
         f"kafka: {{{kafka}}}\nclusters: [{{name: c, topics_allow: [wide, pair, lone], {kafka}}}]"
     )
-    result = CliRunner().invoke(
-        check_config, ["--config", str(path), "--reach"], standalone_mode=False
-    )
-    assert result.exception is None, result.exception
-    lines = result.stdout.splitlines()
+    lines = tidemark("check-config", "--config", str(path), "--reach").out.splitlines()
     assert "ok: cluster c answers" in lines
     assert not [line for line in lines if line.startswith("  refused: ")]
     assert lines[-2:] == [
@@ -107,15 +85,14 @@ def test_check_config_lists_risky_configuration(brokers: LocalCluster, tmp_path:
 
 def test_losses_and_their_acknowledgement(brokers: LocalCluster) -> None:
     loss = alert()
-    assert run(inspect, brokers, "--losses") == (0, "no committed record is known to be lost.\n")
-    producer = make_producer(connection(brokers), acks="all", enable_idempotence=False)
-    for _ in range(2):
-        producer.send(TOPICS.alerts, value=encode_record(loss))
-    producer.flush(10)
-    producer.close(timeout=1)
-    code, out = run(inspect, brokers, "--losses", "--csv")
-    assert (code, out.splitlines()[1][:22]) == (3, "main,orders,3,5,12,197")
-    _, out = run(ack, brokers, loss.fingerprint, "--by", "ada", "--wait", "0.5")
+    none = "no committed record is known to be lost.\n"
+    assert run(brokers, "inspect", "--losses") == none
+    with producer_of(brokers, enable_idempotence=False) as producer:
+        for _ in range(2):
+            producer.send(TOPICS.alerts, value=encode_record(loss))
+    out = run(brokers, "inspect", "--losses", "--csv", code=3)
+    assert out.splitlines()[1][:22] == "main,orders,3,5,12,197"
+    out = run(brokers, "ack", loss.fingerprint, "--by", "ada", "--wait", "0.5")
     assert out.startswith(
         f"sent: KafkaCommittedDataLoss main/orders/3 ({loss.fingerprint}), by ada."
     )
@@ -128,18 +105,16 @@ def test_losses_and_their_acknowledgement(brokers: LocalCluster) -> None:
 
 
 def test_an_audit_finds_the_changed_batch_and_publishes_it(brokers: LocalCluster) -> None:
-    producer = make_producer(connection(brokers), acks="all", linger_ms=0)
-    for number in range(20):
-        producer.send("pair", b"value %d" % number).get(10)
-    producer.close(timeout=1)
-    code, out = run(audit, brokers, "pair", "wide:0", "--whole")
-    assert code == 0
+    with producer_of(brokers, linger_ms=0) as producer:
+        for number in range(20):
+            producer.send("pair", b"value %d" % number).get(10)
+    out = run(brokers, "audit", "pair", "wide:0", "--whole")
     assert out.splitlines()[-1].startswith("no difference in ")
     batch = change_batch(brokers.directory / "data-2" / "pair-0" / f"{0:020}.log", 7)
-    code, out = run(audit, brokers, "pair", "--sample", "3", "--publish", "--json")
+    out = run(brokers, "audit", "pair", "--sample", "3", "--publish", "--json", code=3)
     (partition,) = json.loads(out)["partitions"]
     (finding,) = partition["findings"]
-    assert (code, finding["offset"], finding["differing_records"]) == (3, batch.base_offset, 1)
+    assert (finding["offset"], finding["differing_records"]) == (batch.base_offset, 1)
     assert [(b["broker"], b["crc"] == batch.crc) for b in finding["batches"]] == [
         (1, True),
         (2, False),
@@ -161,12 +136,11 @@ def test_the_groups_that_a_partition_coordinates_are_named(brokers: LocalCluster
     (offsets,) = admin.describe_topics(["__consumer_offsets"])
     admin.close()
     partition = coordinating_partition("orders-service", len(offsets["partitions"]))
-    _, out = run(inspect, brokers, "__consumer_offsets", str(partition))
+    out = run(brokers, "inspect", "__consumer_offsets", str(partition))
     consumer.close(autocommit=False)
     assert "consumer groups coordinated here: orders-service\n" in out
-    _, out = run(
-        inspect, brokers, "__consumer_offsets", str((partition + 1) % len(offsets["partitions"]))
-    )
+    another = (partition + 1) % len(offsets["partitions"])
+    out = run(brokers, "inspect", "__consumer_offsets", str(another))
     assert "consumer groups coordinated here: none now\n" in out
 
 
@@ -193,31 +167,24 @@ def test_a_time_line_from_the_topics_is_that_of_the_recording(
     lines = trace("unclean")
     reducer = LineReducer(Detection())
     group = group_of("trace", "trace", 0, TOPICS.partitions)
-    producer = make_producer(connection(brokers), acks="all", enable_idempotence=False)
-    for number, line in enumerate(lines):
-        producer.send(TOPICS.replica_state, value=line, partition=group)
-        for record in reducer.records(Line(0, number + 1, line), "alerts"):
-            producer.send(TOPICS.alerts, value=encode_record(record))
-    producer.flush(10)
-    producer.close(timeout=1)
-    place = ("trace", "0", "--cluster", "trace", "--json")
+    with producer_of(brokers, enable_idempotence=False) as producer:
+        for number, line in enumerate(lines):
+            producer.send(TOPICS.replica_state, value=line, partition=group)
+            for record in reducer.records(Line(0, number + 1, line), "alerts"):
+                producer.send(TOPICS.alerts, value=encode_record(record))
+    place = ("timeline", "trace", "0", "--json")
     since = ("--since", "2001-09-09T00:00:00Z")
-    _, out = run(timeline, brokers, *place, *since)
-    found, recorded = json.loads(out), tmp_path / "events.jsonl"
+    found = json.loads(run(brokers, *place, "--cluster", "trace", *since))
+    recorded = tmp_path / "events.jsonl"
     recorded.write_bytes(b"\n".join(lines))
-    result = CliRunner().invoke(timeline, [*place, "--from", str(recorded)], standalone_mode=False)
-    expected = json.loads(result.stdout)
+    expected = json.loads(tidemark(*place, "--cluster", "trace", "--from", str(recorded)).out)
     assert (found["steps"], found["observations"]) == (
         expected["steps"],
         expected["observations"],
     )
     # Without a name, all partitions of the topic are read.
-    assert json.loads(run(timeline, brokers, "trace", "0", "--json", *since)[1]) == found
+    assert json.loads(run(brokers, *place, *since)) == found
     # The records are of today, the observations are not.
-    with pytest.raises(ClusterError, match="trace-0 was not observed there"):
-        CliRunner().invoke(
-            timeline,
-            ["trace", "0", "--bootstrap", ",".join(brokers.bootstrap_servers)],
-            standalone_mode=False,
-            catch_exceptions=False,
-        )
+    servers = ",".join(brokers.bootstrap_servers)
+    refused = tidemark("timeline", "trace", "0", "--bootstrap", servers, code=1).err
+    assert "trace-0 was not observed there" in refused

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.processes import start_logged
 from tidemark.jvm.ivy import Coordinates
 from tidemark.jvm.jars import JarSet, fetch_jars
 from tidemark.jvm.java import find_java
@@ -27,27 +27,27 @@ def unmatched_partitions(
     )
     jars = fetch_jars(JarSet("verification-tool", roots, SUMS))
     output = folder / "verification.txt"
-    with output.open("w") as out:
-        tool = subprocess.Popen(
-            [
-                *(str(find_java().java), "-Xmx256m", "-cp", ":".join(map(str, jars))),
-                *("kafka.tools.ReplicaVerificationTool", "--broker-list", ",".join(servers)),
-                *("--topic-white-list", topics, "--time", "-2"),
-                *("--report-interval-ms", "1000", "--fetch-size", "1048576"),
-            ],
-            stdout=out,
-            stderr=subprocess.STDOUT,
+    # It is called twice in one folder.
+    output.unlink(missing_ok=True)
+    tool = start_logged(
+        [
+            *(str(find_java().java), "-Xmx256m", "-cp", ":".join(map(str, jars))),
+            *("kafka.tools.ReplicaVerificationTool", "--broker-list", ",".join(servers)),
+            *("--topic-white-list", topics, "--time", "-2"),
+            *("--report-interval-ms", "1000", "--fetch-size", "1048576"),
+        ],
+        output,
+    )
+    try:
+        wait_until(
+            lambda: len(_LAG.findall(output.read_text())) >= 3,
+            seconds,
+            "the tool has read everything",
+            seen=lambda: f"exit code {tool.poll()}: {output.read_text()[-3000:]}",
         )
-        try:
-            wait_until(
-                lambda: len(_LAG.findall(output.read_text())) >= 3,
-                seconds,
-                "the tool has read everything",
-                seen=lambda: f"exit code {tool.poll()}: {output.read_text()[-3000:]}",
-            )
-        finally:
-            tool.kill()
-            tool.wait(10)
+    finally:
+        tool.kill()
+        tool.wait(10)
     found: dict[str, int] = {}
     for name, offset in _UNMATCHED.findall(output.read_text()):
         found.setdefault(name, int(offset))

@@ -131,7 +131,7 @@ def test_a_share_that_is_not_seen_is_unknown_and_no_other_is(make: Made, how: st
     for cluster in (whole, shared):
         cluster.run(8, level)
         cluster.changed = {number: metadata(number, 1, 0, 1, 3) for number in range(0, 100, 3)}
-        cluster.run(8, level)
+        cluster.run(25, level)
     silent, before = shared.members[1], dict(shared.views)
     assert any(before[key(number)].alerts for number in silent.partitions)
     getattr(shared, how).add(silent.name)

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from tests.delivery.services import free_port, is_ready, wait_for
 from tests.export.make import alert
+from tests.processes import start_logged
 from tidemark.core.records import Alert, View, encode_record, view_key
 from tidemark.kafka.client import make_producer
 from tidemark.kafka.topics import ensure_topics
@@ -45,8 +46,7 @@ class Exporter:
         self.start()
 
     def start(self) -> None:
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log)
+        self.process = start_logged(self.command(), self._log)
         wait_for(self._is_ready, 60, "the exporter is ready")
 
     def command(self, *arguments: str) -> list[str]:

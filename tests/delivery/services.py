@@ -13,6 +13,7 @@ import requests
 import yaml
 
 from tests.conftest import ROOT, need
+from tests.processes import start_logged
 from tidemark_lab.brokers.wait import wait_until
 
 # One message for one cause, as in the guide, but at once.
@@ -96,20 +97,18 @@ class RealAlertmanager:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    self._binary,
-                    f"--config.file={self._folder / 'alertmanager.yml'}",
-                    f"--storage.path={self._folder / 'data'}",
-                    f"--web.listen-address={self.url.removeprefix('http://')}",
-                    f"--web.external-url={self.url}",
-                    # Empty: it would listen for its peers on all addresses.
-                    "--cluster.listen-address=",
-                ],
-                stdout=log,
-                stderr=log,
-            )
+        self._process = start_logged(
+            [
+                self._binary,
+                f"--config.file={self._folder / 'alertmanager.yml'}",
+                f"--storage.path={self._folder / 'data'}",
+                f"--web.listen-address={self.url.removeprefix('http://')}",
+                f"--web.external-url={self.url}",
+                # Empty: it would listen for its peers on all addresses.
+                "--cluster.listen-address=",
+            ],
+            self._folder / "log",
+        )
         wait_for(lambda: is_ready(self.url), 20, "Alertmanager is ready")
 
     def stop(self) -> None:

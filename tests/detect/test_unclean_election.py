@@ -24,11 +24,12 @@ from tidemark.evolve.elections import ElectionVerdict
 # Broker 2 leads since epoch 5; not every election before it was seen.
 EVIDENCE: dict[str, Any] = {
     "verdict": ElectionVerdict.SUSPECTED.value,
+    "leader": 2,
     "leader_epoch_before": 3,
     "leader_epoch_after": 5,
     "last_known_eligible_leader_replicas_before": None,
 }
-ALERT = TrackedAlert(ID, None, "warning", 10.0, firing=True, broker=2, evidence=EVIDENCE)
+ALERT = TrackedAlert(ID, None, "warning", 10.0, firing=True, evidence=EVIDENCE)
 LED = PartitionState(leader=2, leader_epoch=5, in_sync_replicas=[2])
 
 
@@ -73,7 +74,7 @@ def test_a_record_that_follows_the_sample_of_its_election_makes_it_suspected() -
     committed = [Committed(4, 9, 50.0, 10, 1), Committed(5, 9, 60.0, 10, 2)]
     after = with_record(record(8), observed_at=100.0, committed=committed)
     (condition,) = evaluate(before, after, context())
-    assert (condition.severity, condition.broker, condition.epochs) == ("warning", 2, (None, 5))
+    assert (condition.severity, condition.broker, condition.epochs) == ("warning", None, (None, 5))
     assert condition.revision == "suspected unclean"
     evidence = {key: value for key, value in evidence_of(condition).items() if value is not None}
     assert evidence == {
@@ -140,7 +141,7 @@ def test_an_election_that_remains_suspected_is_reported_with_the_sets_before_it(
     before = replace(LED, sparse=SparseState(open_election=OPEN))
     after = replace(LED, sparse=SparseState(open_election=replace(OPEN, suspected=True)))
     (condition,) = found(before, after)
-    assert (condition.severity, condition.broker, condition.epochs) == ("warning", 2, (4, 5))
+    assert (condition.severity, condition.broker, condition.epochs) == ("warning", None, (4, 5))
     assert condition.revision == "suspected unclean"
     assert evidence_of(condition) == {
         "verdict": "suspected unclean",
@@ -180,7 +181,7 @@ def test_a_loss_completes_the_open_alert(diverged: bool, expected: str) -> None:
     loss = LossCandidate(4, 5, 1, 9, 9, 0, confirmed=True, diverged=diverged)
     (condition,) = found(LED, replace(LED, loss_candidate=loss))
     assert condition.description == expected
-    assert (condition.broker, condition.subject, condition.epochs) == (2, None, (3, 5))
+    assert (condition.broker, condition.subject, condition.epochs) == (None, None, (3, 5))
     assert condition.revision == ("unclean" if diverged else "loss")
 
 

@@ -7,26 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.cli import main
+from tests.verbs.run import tidemark
 from tidemark_lab.drills import command
 from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED
 from tidemark_lab.judge.verdict import Result
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(["drill", *arguments])
-    captured = capsys.readouterr()
-    return int(ended.value.code or 0), captured.out, captured.err
-
-
-def test_the_list_names_every_drill_and_why_stories_have_none(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    code, out, _ = run(capsys, "list")
-    assert code == 0
-    assert all(name in out for name in (*DRILLS, *NOT_PLAYED))
-    document = json.loads(run(capsys, "list", "--json")[1])
+def test_the_list_names_every_drill_and_why_stories_have_none() -> None:
+    shown = tidemark("drill", "list").out
+    assert all(name in shown for name in (*DRILLS, *NOT_PLAYED))
+    document = json.loads(tidemark("drill", "list", "--json").out)
     assert [drill["name"] for drill in document["drills"]] == list(DRILLS)
 
 
@@ -42,17 +32,14 @@ def test_the_list_names_every_drill_and_why_stories_have_none(
         (("all", "--record", "/proc/no/x"), "--record: cannot write /proc/no"),
     ],
 )
-def test_a_wrong_name_or_version_is_one_line(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], reason: str
-) -> None:
-    code, _, err = run(capsys, *arguments)
-    assert code == 2
+def test_a_wrong_name_or_version_is_one_line(arguments: tuple[str, ...], reason: str) -> None:
+    err = tidemark("drill", *arguments, code=2).err
     assert reason in err
     assert err.count("\n") == 1
 
 
 def test_the_result_is_printed_where_its_file_cannot_be_written(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
@@ -69,11 +56,11 @@ def test_the_result_is_printed_where_its_file_cannot_be_written(
     # They are of the process.
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     is_removed = False
-    arguments = ("run", "zombie-leader", "--junit", str(file))
-    code, out, _ = run(capsys, *arguments)
-    assert (code, "zombie-leader" in out, file.read_bytes()[:5]) == (1, True, b"<?xml")
+    arguments = ("drill", "run", "zombie-leader", "--junit", str(file))
+    shown = tidemark(*arguments, code=1)
+    assert ("zombie-leader" in shown.out, file.read_bytes()[:5]) == (True, b"<?xml")
     file.unlink()
     is_removed = True
-    code, out, err = run(capsys, *arguments)
-    assert (code, "zombie-leader" in out) == (1, True)
-    assert err.endswith(f"--junit: cannot write {file}: No such file or directory.\n")
+    shown = tidemark(*arguments, code=1)
+    assert "zombie-leader" in shown.out
+    assert shown.err.endswith(f"--junit: cannot write {file}: No such file or directory.\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
@@ -42,7 +43,7 @@ class BrokerJudge:
         check = CHECKS.get(name)
         if check is None:
             self._findings.add(f"unknown alert: {name}", number, text)
-        elif not check(self, int(alert.labels.get("broker", -1))):
+        elif not all(check(self, broker) for broker in _subjects(alert)):
             self._findings.add(f"untrue: {name}", number, text)
         self._findings.counts[f"alerts of brokers: {name}"] += 1
 
@@ -79,6 +80,16 @@ class BrokerJudge:
 
     def _within(self, at: float | None, seconds: float) -> bool:
         return at is not None and self._history.world.now - at <= seconds
+
+
+def _subjects(alert: Alert) -> list[int]:
+    """The brokers of which an alert says something; the label may name a leader instead."""
+    named = re.match(r"Brokers? (\d+(?: and \d+)*) (?:of|left)", alert.annotations["description"])
+    return (
+        [int(n) for n in named[1].split(" and ")]
+        if named
+        else [int(alert.labels.get("broker", -1))]
+    )
 
 
 # What each such alert says of a broker.

@@ -22,6 +22,7 @@ def received(
     at: float,
     severity: str = "warning",
     *,
+    topic: str = TOPIC,
     partition: int | None = 0,
     broker: int | None = None,
     state: Any = "firing",
@@ -29,7 +30,7 @@ def received(
 ) -> ReceivedAlert:
     labels = {"alertname": name, "kafka_cluster": "drill", "severity": severity}
     if partition is not None:
-        labels |= {"topic": TOPIC, "partition": str(partition)}
+        labels |= {"topic": topic, "partition": str(partition)}
     if broker is not None:
         labels["broker"] = str(broker)
     fingerprint = "/".join(f"{key}={value}" for key, value in sorted(labels.items()))

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from tests.judge.examples import PLACE, acknowledged, log, loss
+from tests.judge.examples import PLACE, acknowledged, log, loss, received
 from tests.judge.examples import sampled as read
 from tidemark.assess.losses import LOSS
-from tidemark.core.records import Alert
 from tidemark_lab.faults.fault import FaultRecord
 from tidemark_lab.judge.claims import (
     DELETED,
@@ -128,19 +128,18 @@ def test_a_range_that_the_samples_prove_must_be_claimed() -> None:
 
 
 def test_claims_are_the_ranges_of_alerts_and_their_updates() -> None:
-    def alert(state: str, name: str = LOSS) -> Alert:
-        return Alert(
-            id="i",
-            fingerprint="f",
-            state=state,  # type: ignore[arg-type]
-            labels={"alertname": name, "severity": "critical", "topic": "orders", "partition": "0"},
-            annotations={"description": ""},
-            evidence={"proven": [5, 8], "leader_epoch_before": 1, "committed_seen_at": 26.0},
-            starts_at=1.0,
-            at=2.0,
+    claimed: dict[str, Any] = {
+        "proven": [5, 8],
+        "leader_epoch_before": 1,
+        "committed_seen_at": 26.0,
+    }
+    alerts = [
+        received(name, 2.0, state=state, **claimed).alert
+        for name, state in (
+            *((LOSS, state) for state in ("firing", "update", "resolved")),
+            ("KafkaX", "firing"),
         )
-
-    alerts = [alert("firing"), alert("update"), alert("resolved"), alert("firing", "KafkaX")]
+    ]
     assert claims_of(alerts) == [claim(5, 8, at=2.0, epoch=1)] * 2
 
 
@@ -153,7 +152,7 @@ def drilled(*claims: ReceivedAlert, high_watermark: int = 5, seen_at: float = 14
     logs = {1: {PLACE: {**log({0: 0, 1: 1, 2: 2}), **log({3: 30, 4: 40}, 1)}}}
     truth = establish([*ACKED, *LATER], logs, {PLACE: 1})
     truth.faults = [FaultRecord("drill", "d", (), (), 15.0, 40.0, 40.0, (15.0,))]
-    alerts = claims_of(received.alert for received in claims)
+    alerts = claims_of(each.alert for each in claims)
     return judge_claims(truth, alerts, read((seen_at, high_watermark)), one_loss=True)
 
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 import pytest
 
+from tests.judge.examples import received
 from tidemark.core.records import Alert
 from tidemark_lab.faults.fault import FaultRecord
 from tidemark_lab.judge.claims import NEVER_SAMPLED
@@ -37,21 +38,10 @@ TRUTH = Truth(
 def alert(
     severity: Literal["critical", "warning"], before: int = 7, after: int = 9, topic: str = "t"
 ) -> Alert:
-    labels = {"alertname": UNCLEAN, "severity": severity, "topic": topic, "partition": "3"}
-    return Alert(
-        id="i",
-        fingerprint="f",
-        state="firing",
-        labels=labels,
-        annotations={"description": "It was."},
-        evidence={
-            "leader_epoch_before": before,
-            "leader_epoch_after": after,
-            "seen_before_at": 5.0,
-        },
-        starts_at=10.0,
-        at=12.0,
-    )
+    epochs = {"leader_epoch_before": before, "leader_epoch_after": after}
+    return received(
+        UNCLEAN, 12.0, severity, topic=topic, partition=3, seen_before_at=5.0, **epochs
+    ).alert
 
 
 def test_the_log_names_the_epoch_before_the_election() -> None:
@@ -86,7 +76,7 @@ def test_a_critical_alert_without_an_unclean_election_fails() -> None:
     for false in (alert("critical", 9, 10), alert("critical", 7, 8), alert("critical", topic="u")):
         failures = judge_elections([ELECTION], [false], SAMPLES, TRUTH).failures
         assert len(failures) == 1
-        assert failures[0].endswith("was unclean then: It was.")
+        assert failures[0].endswith("was unclean then: It happened here.")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,55 +39,69 @@ HELD = {
 }
 
 
-def test_a_proven_range_within_the_loss_is_sound() -> None:
-    result = compare_loss((10, 17), [*OLD, *NEW], HELD)
-    assert result.is_sound
-    assert (result.actual, result.lost) == ((10, 20), 10)
-    assert result.shortfall_ms == pytest.approx(3.0)
-    assert result.text() == (
-        "proven [10, 17), every one of them lost; actual [10, 20); start exact; "
-        "short of the actual end by 3 records, 3 ms"
-    )
+WRITTEN = [*OLD, *NEW]
+ALL_HELD = {offset: offset for offset in range(10)}
+# The client retried record 9: it is at 9 and 10, and only 10 was acknowledged.
+TWICE = [*acknowledged(range(9)), AcknowledgedRecord("t", 0, 10, 9, 1001.0)]
 
 
-def test_a_proven_offset_whose_record_is_still_there_is_unsound() -> None:
-    result = compare_loss((9, 17), [*OLD, *NEW], HELD)
-    assert not result.is_sound
-    assert result.still_there == (9,)
-    assert "NOT lost" in result.text()
-    assert "start off by -1" in result.text()
+@pytest.mark.parametrize(
+    ("proven", "records", "held", "found"),
+    [
+        # Within the loss.
+        (
+            (10, 17),
+            WRITTEN,
+            HELD,
+            {
+                "is_sound": True,
+                "actual": (10, 20),
+                "lost": 10,
+                "shortfall_ms": pytest.approx(3.0),
+            },
+        ),
+        # The record of a proven offset is still there.
+        ((9, 17), WRITTEN, HELD, {"is_sound": False, "still_there": (9,)}),
+        # A late start.
+        ((11, 17), WRITTEN, HELD, {"is_sound": False, "still_there": ()}),
+        # Two offsets were never acknowledged.
+        ((10, 22), WRITTEN, HELD, {"is_sound": False, "unacknowledged": 2}),
+        # Without a proven range the actual loss is known.
+        (None, WRITTEN, HELD, {"is_sound": False, "actual": (10, 20), "lost": 10}),
+        # Without a loss any range is unsound.
+        (
+            (3, 5),
+            acknowledged(range(10)),
+            ALL_HELD,
+            {"is_sound": False, "actual": None, "still_there": (3, 4)},
+        ),
+        # A record written twice counts at its acknowledged offset.
+        (None, TWICE, {**ALL_HELD, 10: 9}, {"actual": None}),
+    ],
+)
+def test_a_proven_range_against_the_loss(
+    proven: Range | None,
+    records: list[AcknowledgedRecord],
+    held: dict[int, int],
+    found: dict[str, Any],
+) -> None:
+    result = compare_loss(proven, records, held)
+    assert {name: getattr(result, name) for name in found} == found
 
 
-def test_a_late_start_is_unsound() -> None:
-    result = compare_loss((11, 17), [*OLD, *NEW], HELD)
-    assert result.still_there == ()
-    assert not result.is_sound
+SHORT = "short of the actual end by 3 records, 3 ms"
 
 
-def test_a_proven_offset_that_was_never_acknowledged_is_unsound() -> None:
-    result = compare_loss((10, 22), [*OLD, *NEW], HELD)
-    assert result.unacknowledged == 2
-    assert not result.is_sound
-
-
-def test_the_actual_loss_is_known_without_a_proven_range() -> None:
-    result = compare_loss(None, [*OLD, *NEW], HELD)
-    assert (result.is_sound, result.actual, result.lost) == (False, (10, 20), 10)
-    assert result.text() == "proven none, actual [10, 20)"
-
-
-def test_any_proven_range_is_unsound_without_a_loss() -> None:
-    result = compare_loss((3, 5), acknowledged(range(10)), {offset: offset for offset in range(10)})
-    assert result.actual is None
-    assert result.still_there == (3, 4)
-    assert not result.is_sound
-
-
-def test_a_record_written_twice_counts_at_its_acknowledged_offset() -> None:
-    # The client retried record 9: it is at 9 and 10, and only 10 was acknowledged.
-    records = [*acknowledged(range(9)), AcknowledgedRecord("t", 0, 10, 9, 1001.0)]
-    held = {**{offset: offset for offset in range(10)}, 10: 9}
-    assert compare_loss(None, records, held).actual is None
+@pytest.mark.parametrize(
+    ("proven", "text"),
+    [
+        ((10, 17), "[10, 17), every one of them lost; actual [10, 20); start exact; " + SHORT),
+        ((9, 17), "[9, 17), 1 of them NOT lost; actual [10, 20); start off by -1; " + SHORT),
+        (None, "none, actual [10, 20)"),
+    ],
+)
+def test_the_text_says_what_is_proven_and_what_is_lost(proven: Range | None, text: str) -> None:
+    assert compare_loss(proven, WRITTEN, HELD).text() == f"proven {text}"
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30), st.integers(1, 30))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judge.examples import PLACE, acknowledged, log, replicas
-from tidemark_lab.brokers.load_producer import record_key
+from tidemark_lab.brokers.load_producer import AcknowledgedRecord, record_key
 from tidemark_lab.judge.truth import Ledger, LostRecord, Removed, Truth, establish, ranges
 
 # Offsets 0 to 4 were acknowledged, one a second from 10.0 on; 3 and 4 hold other records now.
@@ -49,38 +49,36 @@ def test_ranges_cover_the_offsets_and_nothing_else(offsets: set[int]) -> None:
     assert all(end < start for (_, end), (start, _) in itertools.pairwise(found))
 
 
-def left(ids: dict[int, int], removed: Removed) -> list[int]:
-    """Offsets of the first five records that are lost and not removed."""
-    found = establish(ACKED, replicas(_1=ids), {PLACE: 1}, removed)
+# It may lack records whose key is newer.
+COMPACTED = Removed(compacted=[PLACE])
+SAME_KEY = next(i for i in range(8, 100) if record_key(i) == record_key(7))
+ONE = [acknowledged(5, 7, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("records", "ids", "removed", "lost"),
+    [
+        # What was deleted below the log start is not lost.
+        (ACKED, {3: 3}, Removed({PLACE: 3}), [4]),
+        # It counts as deleted even while it is on the disk, but not where another record is.
+        (ACKED, {2: 2, 3: 3, 4: 4}, Removed({PLACE: 3}), []),
+        (ACKED, {2: 20, 3: 3, 4: 4}, Removed({PLACE: 3}), [2]),
+        # Nor is what was acknowledged before the topic was created again.
+        (ACKED, {}, Removed(since={PLACE: 12.9}), [3, 4]),
+        (ONE, {6: SAME_KEY}, COMPACTED, []),
+        (ONE, {6: 8}, COMPACTED, [5]),
+        (ONE, {4: SAME_KEY}, COMPACTED, [5]),
+        (ONE, {5: 8, 6: SAME_KEY}, COMPACTED, [5]),
+        (ONE, {6: SAME_KEY}, Removed(), [5]),
+    ],
+)
+def test_what_was_removed_in_good_order_is_not_lost(
+    records: list[AcknowledgedRecord], ids: dict[int, int], removed: Removed, lost: list[int]
+) -> None:
+    found = establish(records, replicas(_1=ids), {PLACE: 1}, removed)
+    assert [record.offset for record in found.lost] == lost
     held = sum(one.acked_at is not None for one in found.held[PLACE].values())
-    assert len(found.lost) + found.removed.get("orders", 0) + held == len(ACKED)
-    return [record.offset for record in found.lost]
-
-
-def test_what_was_deleted_below_the_log_start_is_not_lost() -> None:
-    assert left({3: 3}, Removed({PLACE: 3})) == [4]
-    # It counts as deleted even while it is on the disk, but not where another record is.
-    assert left({2: 2, 3: 3, 4: 4}, Removed({PLACE: 3})) == []
-    assert left({2: 20, 3: 3, 4: 4}, Removed({PLACE: 3})) == [2]
-
-
-def test_what_was_acknowledged_before_the_topic_was_created_again_is_not_lost() -> None:
-    assert left({}, Removed(since={PLACE: 12.9})) == [3, 4]
-
-
-def test_a_compacted_log_may_lack_records_whose_key_is_newer() -> None:
-    same_key = next(i for i in range(8, 100) if record_key(i) == record_key(7))
-    compacted = Removed(compacted=[PLACE])
-
-    def lost(ids: dict[int, int], removed: Removed) -> int:
-        found = establish([acknowledged(5, 7, 1.0)], replicas(_1=ids), {PLACE: 1}, removed)
-        return len(found.lost)
-
-    assert lost({6: same_key}, compacted) == 0
-    assert lost({6: 8}, compacted) == 1
-    assert lost({4: same_key}, compacted) == 1
-    assert lost({5: 8, 6: same_key}, compacted) == 1
-    assert lost({6: same_key}, Removed()) == 1
+    assert len(lost) + found.removed.get("orders", 0) + held == len(records)
 
 
 def test_compacted_replicas_differ_only_where_both_have_a_record() -> None:

@@ -9,7 +9,7 @@ from tests.judge.examples import PLACE, acknowledged, loss, marks, received, rep
 from tidemark_lab.brokers.jars import KAFKA_VERSION
 from tidemark_lab.drills.drill import Drill
 from tidemark_lab.faults.fault import FaultRecord
-from tidemark_lab.judge.expected import Expected
+from tidemark_lab.judge.expected import Expected, ReceivedAlert
 from tidemark_lab.judge.truth import Truth
 from tidemark_lab.judge.truth import establish as establish_truth
 from tidemark_lab.judge.verdict import Check, Notification, Result, Seen, Shown, judge
@@ -66,100 +66,87 @@ def test_the_time_to_the_webhook_counts_from_when_the_condition_could_be_seen() 
     assert (check.seconds_to_webhook, check.in_update) == (13.0, True)
 
 
-def test_what_a_step_compared_is_a_check() -> None:
-    shown = [Shown("offsets", True, "equal"), Shown("files", False, "differ")]
-    found = verdicts(DRILL, OFFLINE, shown=shown)
-    assert (found["offsets"], found["files"]) == ("PASSED", "FAILED")
+def expects(**options: Any) -> dict[str, Any]:
+    return {"expected": (Expected("OFFLINE", KILL, **options),)}
+
+
+OFFLINE_OF = {broker: received("KafkaOffline", 103.0, broker=broker) for broker in (1, 2)}
+UPDATE = received("KafkaOffline", 103.0, "critical", state="update")
+SECOND = received("KafkaOffline", 104.0, "critical", partition=1)
+END = received("KafkaOffline", 110.0, "critical", state="resolved")
+PAGE, TICKET, NOTE = (
+    received("KafkaUnderMinIsr", 104.0, "critical"),
+    received("KafkaFollowerLag", 104.0),
+    received("KafkaIsrChange", 104.0, "info"),
+)
+RISK = received("KafkaLossRisk", 104.0, suspected=[0, 1], committed_seen_at=2.0)
+ONE = [acknowledged(0, 0, 1.0)]
+LOST = establish(ONE, replicas(_1={}), {PLACE: 1})
+UNREAD = establish(ONE, {}, {PLACE: 1})
+NOTHING = establish([], replicas(_1={}), {PLACE: 1})
+DIFFER = establish(ONE, replicas(_1={0: 0}, _2={0: 1}), {PLACE: 1})
+OVERWRITTEN = establish(ONE, replicas(_1={0: 1}), {PLACE: 1})
+SHOWN = {"shown": [Shown("offsets", True, "equal"), Shown("files", False, "differ")]}
+AUDITED = {"audited": True, "diverged": (KAFKA_VERSION,)}
+TOGETHER = [loss(0, 1, 100.0, partition=number) for number in range(3)]
+ONE_CAUSE = {"causes": 1, "allowed": ("COMMITTED_DATA_LOSS",)}
+CRITICAL = expects(severity="critical")
 
 
 @pytest.mark.parametrize(
-    "alert",
+    ("demands", "alerts", "seen", "name", "verdict"),
     [
-        received("KafkaOffline", 99.0, "critical"),
-        received("KafkaOffline", 103.0, "info"),
-        received("KafkaOffline", 103.0, "critical", state="update"),
-        received("KafkaOther", 103.0, "warning"),
+        # What a step compared is a check.
+        ({}, [OFFLINE], SHOWN, "offsets", "PASSED"),
+        ({}, [OFFLINE], SHOWN, "files", "FAILED"),
+        # An alert before its fault, or of another kind, is none.
+        (CRITICAL, [received("KafkaOffline", 99.0, "critical")], {}, "KafkaOffline", "FAILED"),
+        (CRITICAL, [received("KafkaOffline", 103.0, "info")], {}, "KafkaOffline", "FAILED"),
+        (CRITICAL, [UPDATE], {}, "KafkaOffline", "FAILED"),
+        (CRITICAL, [received("KafkaOther", 103.0, "warning")], {}, "KafkaOffline", "FAILED"),
+        # The broker counts where it is given.
+        (expects(broker=2), [OFFLINE_OF[1]], {}, "KafkaOffline of broker 2", "FAILED"),
+        (expects(broker=2), [OFFLINE_OF[2]], {}, "KafkaOffline of broker 2", "PASSED"),
+        # Every partition must have the alert.
+        (expects(partitions=2), [OFFLINE], {}, "KafkaOffline", "FAILED"),
+        (expects(partitions=2), [OFFLINE, SECOND], {}, "KafkaOffline", "PASSED"),
+        # An alert that must resolve does.
+        (expects(resolves=True), [OFFLINE], {}, "KafkaOffline", "FAILED"),
+        (expects(resolves=True), [OFFLINE, END], {}, "KafkaOffline", "PASSED"),
+        # Another critical alert fails, and a warning where the drill is quiet.
+        ({}, [OFFLINE, PAGE], {}, "no KafkaUnderMinIsr", "FAILED"),
+        ({}, [OFFLINE, TICKET], {}, "silence", "PASSED"),
+        ({"allowed": ("UNDER_MIN_ISR",)}, [OFFLINE, PAGE], {}, "silence", "PASSED"),
+        ({"quiet": True}, [OFFLINE, TICKET], {}, "no KafkaFollowerLag", "FAILED"),
+        ({"forbidden": ("ISR_CHANGE",)}, [OFFLINE, NOTE], {}, "no KafkaIsrChange", "FAILED"),
+        # A loss fails where none is meant, and its absence where one is.
+        ({}, [OFFLINE], {"truth": LOST}, "records", "FAILED"),
+        ({"lost": "some"}, [OFFLINE], {"truth": LOST}, "records", "PASSED"),
+        ({"lost": "some"}, [OFFLINE], {}, "records", "FAILED"),
+        # What could not be read is unknown, and not passed.
+        ({}, [OFFLINE], {"truth": UNREAD}, "truth", "UNKNOWN"),
+        ({}, [OFFLINE], {"truth": None}, "truth", "UNKNOWN"),
+        ({}, [OFFLINE], {"truth": NOTHING}, "load", "UNKNOWN"),
+        # The audit must see what the disks show.
+        (AUDITED, [OFFLINE], {"truth": DIFFER, "differences": 1}, "audit", "PASSED"),
+        (AUDITED, [OFFLINE], {"truth": DIFFER, "differences": 0}, "audit", "FAILED"),
+        (AUDITED, [OFFLINE], {"truth": DIFFER}, "audit", "UNKNOWN"),
+        # A suspected range must hold no surviving record.
+        ({"lost": "some"}, [OFFLINE, RISK], {"truth": OVERWRITTEN}, "suspicion", "PASSED"),
+        ({}, [OFFLINE, RISK], {}, "suspicion", "FAILED"),
+        # Losses of one election are one cause.
+        (ONE_CAUSE, TOGETHER, {}, "causes", "PASSED"),
+        (ONE_CAUSE, [*TOGETHER, loss(0, 1, 900.0, partition=9)], {}, "causes", "FAILED"),
     ],
 )
-def test_an_alert_before_its_fault_or_of_another_kind_is_none(alert: object) -> None:
-    drill = replace(DRILL, expected=(Expected("OFFLINE", KILL, "critical"),))
-    assert verdicts(drill, alert)["KafkaOffline"] == "FAILED"
-
-
-def test_the_broker_counts_where_it_is_given() -> None:
-    drill = replace(DRILL, expected=(Expected("OFFLINE", KILL, broker=2),))
-    name = "KafkaOffline of broker 2"
-    assert verdicts(drill, received("KafkaOffline", 103.0, broker=1))[name] == "FAILED"
-    assert verdicts(drill, received("KafkaOffline", 103.0, broker=2))[name] == "PASSED"
-
-
-def test_every_partition_must_have_the_alert() -> None:
-    drill = replace(DRILL, expected=(Expected("OFFLINE", KILL, partitions=2),))
-    assert verdicts(drill, OFFLINE)["KafkaOffline"] == "FAILED"
-    second = received("KafkaOffline", 104.0, "critical", partition=1)
-    assert verdicts(drill, OFFLINE, second)["KafkaOffline"] == "PASSED"
-
-
-def test_an_alert_that_must_resolve_does() -> None:
-    drill = replace(DRILL, expected=(Expected("OFFLINE", KILL, resolves=True),))
-    end = received("KafkaOffline", 110.0, "critical", state="resolved")
-    assert verdicts(drill, OFFLINE)["KafkaOffline"] == "FAILED"
-    assert verdicts(drill, OFFLINE, end)["KafkaOffline"] == "PASSED"
-
-
-def test_another_critical_alert_fails_and_a_warning_where_the_drill_is_quiet() -> None:
-    page = received("KafkaUnderMinIsr", 104.0, "critical")
-    ticket = received("KafkaFollowerLag", 104.0)
-    assert verdicts(DRILL, OFFLINE, page)["no KafkaUnderMinIsr"] == "FAILED"
-    assert verdicts(DRILL, OFFLINE, ticket)["silence"] == "PASSED"
-    allowed = replace(DRILL, allowed=("UNDER_MIN_ISR",))
-    assert verdicts(allowed, OFFLINE, page)["silence"] == "PASSED"
-    quiet = replace(DRILL, quiet=True)
-    assert verdicts(quiet, OFFLINE, ticket)["no KafkaFollowerLag"] == "FAILED"
-    forbidden = replace(DRILL, forbidden=("ISR_CHANGE",))
-    note = received("KafkaIsrChange", 104.0, "info")
-    assert verdicts(forbidden, OFFLINE, note)["no KafkaIsrChange"] == "FAILED"
-
-
-def test_a_loss_fails_where_none_is_meant_and_its_absence_where_one_is() -> None:
-    lost = establish([acknowledged(0, 0, 1.0)], replicas(_1={}), {PLACE: 1})
-    assert verdicts(DRILL, OFFLINE, truth=lost)["records"] == "FAILED"
-    meant = replace(DRILL, lost="some")
-    assert verdicts(meant, OFFLINE, truth=lost)["records"] == "PASSED"
-    assert verdicts(meant, OFFLINE)["records"] == "FAILED"
-
-
-def test_what_could_not_be_read_is_unknown_and_not_passed() -> None:
-    unread = establish([acknowledged(0, 0, 1.0)], {}, {PLACE: 1})
-    assert verdicts(DRILL, OFFLINE, truth=unread)["truth"] == "UNKNOWN"
-    assert verdicts(DRILL, OFFLINE, truth=None)["truth"] == "UNKNOWN"
-    nothing = establish([], replicas(_1={}), {PLACE: 1})
-    assert verdicts(DRILL, OFFLINE, truth=nothing)["load"] == "UNKNOWN"
-
-
-def test_the_audit_must_see_what_the_disks_show() -> None:
-    logs = replicas(_1={0: 0}, _2={0: 1})
-    differ = establish([acknowledged(0, 0, 1.0)], logs, {PLACE: 1})
-    drill = replace(DRILL, audited=True, diverged=(KAFKA_VERSION,))
-    assert verdicts(drill, OFFLINE, truth=differ, differences=1)["audit"] == "PASSED"
-    assert verdicts(drill, OFFLINE, truth=differ, differences=0)["audit"] == "FAILED"
-    assert verdicts(drill, OFFLINE, truth=differ)["audit"] == "UNKNOWN"
-
-
-@pytest.mark.parametrize(("record", "verdict"), [(1, "PASSED"), (0, "FAILED")])
-def test_a_suspected_range_must_hold_no_surviving_record(record: int, verdict: str) -> None:
-    truth = establish([acknowledged(0, 0, 1.0)], replicas(_1={0: record}), {PLACE: 1})
-    risk = received("KafkaLossRisk", 104.0, suspected=[0, 1], committed_seen_at=2.0)
-    drill = replace(DRILL, lost="some" if record else "none")
-    assert verdicts(drill, OFFLINE, risk, truth=truth)["suspicion"] == verdict
-
-
-def test_losses_of_one_election_are_one_cause() -> None:
-    drill = replace(DRILL, causes=1, allowed=("COMMITTED_DATA_LOSS",))
-    together = [loss(0, 1, 100.0, partition=number) for number in range(3)]
-    assert verdicts(drill, *together)["causes"] == "PASSED"
-    later = loss(0, 1, 900.0, partition=9)
-    assert verdicts(drill, *together, later)["causes"] == "FAILED"
+def test_a_check_has_its_verdict(
+    demands: dict[str, Any],
+    alerts: list[ReceivedAlert],
+    seen: dict[str, Any],
+    name: str,
+    verdict: str,
+) -> None:
+    assert verdicts(replace(DRILL, **demands), *alerts, **seen)[name] == verdict
 
 
 def test_the_verdict_is_that_of_the_worst_check() -> None:

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from tidemark.cli import main
+from tests.verbs.run import tidemark
 from tidemark_lab.model.invariants import INVARIANTS
 from tidemark_lab.model.protocols import PROTOCOLS
 from tidemark_lab.model.scenarios import SCENARIOS
 
-Captured = pytest.CaptureFixture[str]
 EXPECTED_SCENARIOS = {
     "two-replica-write",
     "three-replica-write",
@@ -40,46 +39,57 @@ EXPECTED_SCENARIOS = {
 }
 
 
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["model", *arguments])
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+def model(*arguments: str, code: int = 0) -> str:
+    """What it prints; on standard error where the code is 2."""
+    shown = tidemark("model", *arguments, code=code)
+    return shown.err if code == 2 else shown.out
 
 
-def as_json(captured: Captured, *arguments: str) -> tuple[int, dict[str, Any]]:
-    code = run("check", *arguments, "--json")
-    return code, json.loads(captured.readouterr().out)
-
-
-def test_list_shows_all_scenarios_protocols_and_invariants(capsys: Captured) -> None:
-    assert run("list") == 0
-    out = capsys.readouterr().out
+def test_list_shows_all_scenarios_protocols_and_invariants() -> None:
+    out = model("list")
     assert set(SCENARIOS) == EXPECTED_SCENARIOS
     assert all(name in out for name in (*SCENARIOS, *PROTOCOLS, *INVARIANTS))
 
 
-def test_show_runs_a_scenario_under_a_protocol(capsys: Captured) -> None:
-    assert run("show", "hw-truncation-loss") == 0
-    assert "LOST: m1 committed, but not in the leader's log." in capsys.readouterr().out
-    assert run("show", "hw-truncation-loss", "--protocol", "kip-101") == 0
-    assert "No committed record is lost." in capsys.readouterr().out
-
-
-def test_show_runs_a_scenario_with_another_min_isr(capsys: Captured) -> None:
-    assert run("show", "hw-truncation-divergence", "--min-isr", "2") == 0
-    out = capsys.readouterr().out
-    assert "2 brokers, min ISR 2." in out and "rejected, NOT_ENOUGH_REPLICAS" in out
-    assert run("show", "hw-truncation-divergence", "--min-isr", "0") == 2
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        (
+            ("hw-truncation-loss",),
+            ("LOST: m1 committed, but not in the leader's log.",),
+        ),
+        (
+            ("hw-truncation-loss", "--protocol", "kip-101"),
+            ("No committed record is lost.",),
+        ),
+        (
+            ("hw-truncation-divergence", "--min-isr", "2"),
+            ("2 brokers, min ISR 2.", "rejected, NOT_ENOUGH_REPLICAS"),
+        ),
+        (
+            ("unclean-election", "--alerts", "--steps", "13"),
+            (
+                "  step 13:        critical KafkaUncleanElection: Unclean election: broker 2",
+                "KafkaCommittedDataLoss: 1 committed record of model-0 is lost: offsets [1, 2)",
+            ),
+        ),
+        (
+            ("two-replica-write", "--alerts"),
+            ("after the last one:\n  nothing\n",),
+        ),
+    ],
+)
+def test_show_runs_a_scenario_with_these_options(
+    arguments: tuple[str, ...], texts: tuple[str, ...]
+) -> None:
+    out = model("show", *arguments)
+    assert [text for text in texts if text not in out] == []
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED_SCENARIOS))
-def test_show_fits_a_terminal_of_80_columns(
-    name: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_show_fits_a_terminal_of_80_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert run("show", name) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = model("show", name).splitlines()
     assert max(map(len, lines)) <= 80
     heading = next(line for line in lines if line.startswith("step"))
     assert heading.endswith("what happens") and "1 LEO HW" in heading
@@ -87,17 +97,9 @@ def test_show_fits_a_terminal_of_80_columns(
     assert "epochs" in heading or any(line.startswith("A wider terminal") for line in lines)
 
 
-def shown(capsys: Captured, *arguments: str, code: int = 0) -> str:
-    with pytest.raises(SystemExit) as ended:
-        main(["model", "show", *arguments])
-    assert ended.value.code == code
-    captured = capsys.readouterr()
-    return captured.err if code else captured.out
-
-
-def test_show_parts_of_a_scenario(capsys: Captured) -> None:
-    out = shown(
-        capsys,
+def test_show_parts_of_a_scenario() -> None:
+    out = model(
+        "show",
         *("unclean-election", "--steps", "9-10,13", "--logs", "9,13", "--width", "100"),
         *("--without", "remote LEOs, epochs"),
     )
@@ -112,15 +114,6 @@ def test_show_parts_of_a_scenario(capsys: Captured) -> None:
     assert max(map(len, lines)) <= 100
 
 
-def test_show_the_alerts_of_a_scenario(capsys: Captured) -> None:
-    out = shown(capsys, "unclean-election", "--alerts", "--steps", "13")
-    assert "  step 13:        critical KafkaUncleanElection: Unclean election: broker 2" in out
-    assert "KafkaCommittedDataLoss: 1 committed record of model-0 is lost: offsets [1, 2)" in out
-    assert shown(capsys, "two-replica-write", "--alerts").endswith(
-        "after the last one:\n  nothing\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -129,36 +122,24 @@ def test_show_the_alerts_of_a_scenario(capsys: Captured) -> None:
         (("--logs", "x"), "--logs x: write steps and ranges"),
         (("--without", "horoscope"), "there is no such column. Columns: epochs, remote LEOs, ISR"),
         (("--width", "20"), "20 is not in the range"),
+        (("--min-isr", "0"), "0 is not in the range"),
     ],
 )
-def test_parts_that_do_not_exist(capsys: Captured, arguments: tuple[str, ...], text: str) -> None:
-    assert text in shown(capsys, "unclean-election", *arguments, code=2)
+def test_parts_that_do_not_exist(arguments: tuple[str, ...], text: str) -> None:
+    assert text in model("show", "unclean-election", *arguments, code=2)
 
 
-def test_show_of_an_unknown_scenario_lists_the_known_ones(capsys: Captured) -> None:
-    assert run("show", "nothing") == 2
-    error = capsys.readouterr().err
+def test_show_of_an_unknown_scenario_lists_the_known_ones() -> None:
+    error = model("show", "nothing", code=2)
     assert error.count("\n") == 1 and "zombie-leader" in error
 
 
-def test_check_exits_3_with_the_shortest_counterexample(capsys: Captured) -> None:
-    code, found = as_json(capsys, "--protocol", "truncate-to-hw", "--invariant", "WeakIsr")
-    assert code == 3
+def test_check_shows_the_shortest_counterexample() -> None:
+    options = ("--protocol", "truncate-to-hw", "--invariant", "WeakIsr")
+    found = json.loads(model("check", *options, "--json", code=3))
     assert set(found) == {
-        "protocol",
-        "invariant",
-        "holds",
-        "complete",
-        "states",
-        "initial",
-        "steps",
+        *("protocol", "invariant", "holds", "complete", "states", "initial", "steps")
     }
-    assert (found["protocol"], found["invariant"], found["holds"], found["complete"]) == (
-        "truncate-to-hw",
-        "WeakIsr",
-        False,
-        False,
-    )
     assert len(found["steps"]) == 8
     assert found["steps"][0]["action"].startswith("ControllerElectLeader(replica=")
     assert (
@@ -172,102 +153,120 @@ def test_check_exits_3_with_the_shortest_counterexample(capsys: Captured) -> Non
     )
 
 
-def test_check_without_an_invariant_reports_the_first_that_breaks(
-    capsys: Captured,
+NONE = ("--replicas", "1", "--log-size", "1", "--records", "0", "--max-epoch", "0")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "expected", "action"),
+    [
+        (
+            ("truncate-to-hw", "--invariant", "WeakIsr"),
+            3,
+            {
+                "protocol": "truncate-to-hw",
+                "invariant": "WeakIsr",
+                "holds": False,
+                "complete": False,
+            },
+            "BecomeLeader",
+        ),
+        (
+            ("kip-320", "--invariant", "strong-isr"),
+            0,
+            {"invariant": "StrongIsr", "holds": True, "complete": True, "initial": None},
+            None,
+        ),
+        (
+            ("kip-320", "--max-states", "100"),
+            1,
+            {"holds": None, "complete": False, "states": 100},
+            None,
+        ),
+        # Faults and bounds are options.
+        (
+            ("kip-320", "--lossy-disk", "--min-isr", "2", "--invariant", "LeaderCompleteness"),
+            3,
+            {"complete": False},
+            "LoseUnflushed",
+        ),
+        (
+            ("kip-966", "--unclean-election", "--invariant", "LeaderCompleteness"),
+            3,
+            {"complete": False},
+            "ControllerElectUncleanLeader",
+        ),
+        (
+            ("kip-966", "--lossy-disk", "--min-isr", "1", "--invariant", "AckedNeverLost"),
+            3,
+            {"complete": False},
+            "ControllerElectLastKnownLeader",
+        ),
+        (("kip-101", *NONE), 0, {"complete": True, "states": 4}, None),
+    ],
+)
+def test_check_has_its_exit_code_and_its_document(
+    options: tuple[str, ...], code: int, expected: dict[str, Any], action: str | None
 ) -> None:
-    code, found = as_json(capsys, "--protocol", "kip-101")
-    assert (code, found["invariant"], len(found["steps"])) == (3, "WeakIsr", 11)
+    found = json.loads(model("check", "--protocol", *options, "--json", code=code))
+    assert {name: found[name] for name in expected} == expected
+    assert bool(found["steps"]) == (action is not None)
+    assert action is None or any(action in step["action"] for step in found["steps"])
 
 
-def test_check_exits_0_if_the_invariant_holds(capsys: Captured) -> None:
-    code, found = as_json(capsys, "--protocol", "kip-320", "--invariant", "strong-isr")
-    assert code == 0
-    assert (
-        found["invariant"],
-        found["holds"],
-        found["complete"],
-        found["initial"],
-        found["steps"],
-    ) == ("StrongIsr", True, True, None, [])
-    assert run("check", "--protocol", "kip-320", "--invariant", "acked-never-lost") == 0
-    assert "kip-320 keeps AckedNeverLost over the whole space" in capsys.readouterr().out
+def test_check_without_an_invariant_reports_the_first_that_breaks() -> None:
+    found = json.loads(model("check", "--protocol", "kip-101", "--json", code=3))
+    assert (found["invariant"], len(found["steps"])) == ("WeakIsr", 11)
 
 
-def test_check_exits_1_at_the_cap(capsys: Captured) -> None:
-    code, found = as_json(capsys, "--protocol", "kip-320", "--max-states", "100")
-    assert (code, found["holds"], found["complete"], found["states"]) == (1, None, False, 100)
-    assert run("check", "--protocol", "kip-320", "--max-states", "100") == 1
-    assert "raise --max-states" in capsys.readouterr().out
+TINY = ("--log-size", "1", "--records", "1", "--max-epoch", "0")
+NO_FAULTS = "min ISR 1, no unclean elections, no lossy disks"
+BOUNDS = "(2 replicas, log size 1, 1 records, epochs 0 to 0"
+FAULTS = ("--lossy-disk", "--unclean-election")
 
 
-def test_a_verdict_shows_all_bounds(capsys: Captured) -> None:
-    tiny = ("--log-size", "1", "--records", "1", "--max-epoch", "0")
-    assert run("check", "--protocol", "kip-966", *tiny) == 0
-    bounds = (
-        "epochs 0 to 0, partition epochs 0 to 2, min ISR 1, no unclean elections, no lossy disks)"
+@pytest.mark.parametrize(
+    ("options", "code", "text"),
+    [
+        (
+            ("kip-320", "--invariant", "acked-never-lost"),
+            0,
+            "kip-320 keeps AckedNeverLost over the whole space",
+        ),
+        (("kip-320", "--max-states", "100"), 1, "raise --max-states"),
+        # A verdict shows all bounds.
+        (
+            ("kip-966", *TINY),
+            0,
+            f"within these bounds: 121 states {BOUNDS}, partition epochs 0 to 2, {NO_FAULTS})",
+        ),
+        (
+            ("kip-320", "--max-states", "1", *TINY),
+            1,
+            f"or use --seed for random walks {BOUNDS}, {NO_FAULTS})",
+        ),
+        (
+            ("kip-966", "--max-states", "1", *TINY, *FAULTS),
+            1,
+            "min ISR 1, unclean elections, lossy disks)",
+        ),
+        (("kip-320", "--max-states", "1", *TINY), 1, "in the 1 state searched, "),
+    ],
+)
+def test_a_verdict_as_text(options: tuple[str, ...], code: int, text: str) -> None:
+    assert text in model("check", "--protocol", *options, code=code)
+
+
+def test_check_with_a_seed_is_repeatable() -> None:
+    walk = ("--replicas", "3", "--seed", "2", "--max-states", "200000", "--json")
+    one, other = (
+        model("check", "--protocol", "kip-279", "--invariant", "StrongIsr", *walk, code=3)
+        for _ in range(2)
     )
-    assert f"within these bounds: 121 states (2 replicas, log size 1, 1 records, {bounds}" in (
-        capsys.readouterr().out
-    )
-    assert run("check", "--protocol", "kip-320", "--max-states", "1", *tiny) == 1
-    out = capsys.readouterr().out
-    assert "in the 1 state searched, " in out and "partition" not in out
-    faults = ("--lossy-disk", "--unclean-election")
-    assert run("check", "--protocol", "kip-966", "--max-states", "1", *tiny, *faults) == 1
-    assert "min ISR 1, unclean elections, lossy disks)" in capsys.readouterr().out
+    assert one == other
 
 
-def test_check_with_a_seed_is_repeatable(capsys: Captured) -> None:
-    arguments = (
-        "--protocol",
-        "kip-279",
-        "--replicas",
-        "3",
-        "--invariant",
-        "StrongIsr",
-        "--seed",
-        "2",
-        "--max-states",
-        "200000",
-    )
-    one = as_json(capsys, *arguments)
-    assert one[0] == 3 and one == as_json(capsys, *arguments)
-
-
-def test_faults_and_bounds_are_options(capsys: Captured) -> None:
-    code, found = as_json(
-        capsys,
-        "--protocol",
-        "kip-320",
-        "--lossy-disk",
-        "--min-isr",
-        "2",
-        "--invariant",
-        "LeaderCompleteness",
-    )
-    assert code == 3 and any("LoseUnflushed" in step["action"] for step in found["steps"])
-    code, found = as_json(
-        capsys, "--protocol", "kip-966", "--unclean-election", "--invariant", "LeaderCompleteness"
-    )
-    assert code == 3 and any(
-        "ControllerElectUncleanLeader" in step["action"] for step in found["steps"]
-    )
-    code, found = as_json(
-        capsys,
-        *("--protocol", "kip-966", "--lossy-disk", "--min-isr", "1"),
-        *("--invariant", "AckedNeverLost"),
-    )
-    assert code == 3 and any(
-        "ControllerElectLastKnownLeader" in step["action"] for step in found["steps"]
-    )
-    bounds = ("--replicas", "1", "--log-size", "1", "--records", "0", "--max-epoch", "0")
-    code, found = as_json(capsys, "--protocol", "kip-101", *bounds)
-    assert (code, found["complete"]) == (0, True) and found["states"] < 10
-
-
-def test_a_counterexample_shows_each_step_and_the_logs(capsys: Captured) -> None:
-    assert run("check", "--protocol", "truncate-to-hw") == 3
-    out = capsys.readouterr().out
+def test_a_counterexample_shows_each_step_and_the_logs() -> None:
+    out = model("check", "--protocol", "truncate-to-hw", code=3)
     assert "the shortest counterexample has 8 steps" in out
     assert [line.split()[0] for line in out.splitlines() if line[:1].isdigit()] == [
         str(number) for number in range(9)
@@ -288,7 +287,6 @@ def test_a_counterexample_shows_each_step_and_the_logs(capsys: Captured) -> None
         ("show", "zombie-leader", "--protocol", "kip-500"),
     ],
 )
-def test_wrong_usage_exits_2(arguments: tuple[str, ...], capsys: Captured) -> None:
-    assert run(*arguments) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+def test_wrong_usage_exits_2(arguments: tuple[str, ...]) -> None:
+    (line,) = model(*arguments, code=2).splitlines()
     assert line.startswith("tidemark model ") and line.endswith("--help` lists what it takes.")

@@ -4,48 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.core.codec import encode_batch
-from tidemark.core.records import Alert, decode_record
-from tidemark.detect.thresholds import Detection
-from tidemark.reduce.group import Fold
-from tidemark.reduce.group_state import GroupState
-from tidemark.reduce.rows import RawRecord
-from tidemark_lab.model.observe import build_batch
+from tests.model.test_scenarios import MAIN_RUNS
+from tidemark.core.records import Alert
+from tidemark_lab.model.alerts import story_alerts
 from tidemark_lab.model.oracle import lost_offsets
-from tidemark_lab.model.replica_manager.model_state import stopped_replicas, to_model_state
+from tidemark_lab.model.replica_manager.model_state import to_model_state
 from tidemark_lab.model.scenarios import SCENARIOS
-from tidemark_lab.model.state import MAX_EPOCH, MAX_LOG_SIZE, MAX_RECORDS, Constants
-
-MAIN_RUNS = [
-    (name, protocol) for name, scenario in SCENARIOS.items() for protocol in scenario.protocols
-]
-# A loss is certain in the second pass that shows it.
-EXTRA_PASSES = 2
 
 
 def alerts_of(name: str, protocol: str) -> tuple[set[str], list[Alert], tuple[int, ...]]:
     """(names of the alerts that fired, the loss alerts, the offsets that are lost at the end)."""
     scenario = SCENARIOS[name]
     run = scenario.run(protocol)
-    constants = Constants(
-        scenario.brokers, MAX_LOG_SIZE, MAX_RECORDS, MAX_EPOCH, scenario.min_in_sync_replicas
-    )
-    fold = Fold(GroupState(), Detection(), 0, 1)
-    for number, step in enumerate([*run.steps, *[run.steps[-1]] * EXTRA_PASSES]):
-        state = to_model_state(step.cluster)
-        batch = build_batch(
-            run.cluster.protocol,
-            constants,
-            state,
-            number,
-            1.7e9 + number,
-            silent=stopped_replicas(step.cluster),
-        )
-        fold.record(RawRecord(0, number, 0.0, encode_batch(batch)))
-    records = [decode_record(row.value) for row in fold.rows if row.value is not None]
-    alerts = [
-        record for record in records if isinstance(record, Alert) and record.state == "firing"
-    ]
+    alerts = [each.alert for each in story_alerts(scenario, run) if each.alert.state == "firing"]
     losses = [alert for alert in alerts if alert.labels["alertname"] == "KafkaCommittedDataLoss"]
     return (
         {alert.labels["alertname"] for alert in alerts},

@@ -5,6 +5,7 @@ Its traces are valid runs, distinct, and can be extended to a state with a leade
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from random import Random
 
@@ -161,16 +162,25 @@ def test_faults_break_every_protocol(protocol: str, invariant: str, constants: C
     assert_golden(f"counterexamples/{protocol}.{invariant}.{fault}", trace_lines(verdict.trace))
 
 
-def only_first_replica_is_lossy(protocol: Protocol) -> Protocol:
-    """The protocol in which only the first machine can lose unflushed records."""
+def lossy_where(
+    protocol: Protocol, may_lose: Callable[[ModelState, int | None, ModelState], bool]
+) -> Protocol:
+    """Machines fail only where `may_lose` (state before, replica, state after) says so."""
 
-    def only_first(action: Action) -> Action:
+    def limited(action: Action) -> Action:
         def rule(constants: Constants, state: ModelState) -> Successors:
-            return (found for found in action.successors(constants, state) if found[0][0] == 0)
+            for arguments, after in action.successors(constants, state):
+                if may_lose(state, arguments[0], after):
+                    yield arguments, after
 
         return action._replace(successors=rule) if action.name == "LoseUnflushed" else action
 
-    return protocol._replace(actions=tuple(only_first(action) for action in protocol.actions))
+    return protocol._replace(actions=tuple(limited(action) for action in protocol.actions))
+
+
+def only_first_replica_is_lossy(protocol: Protocol) -> Protocol:
+    """The protocol in which only the first machine can lose unflushed records."""
+    return lossy_where(protocol, lambda _before, replica, _after: replica == 0)
 
 
 TINY = Constants(log_size=1, records=1, max_epoch=1, min_isr=2, lossy_disk=True)
@@ -190,24 +200,12 @@ def test_one_lossy_machine_breaks_kip_320_and_not_kip_966() -> None:
     assert verdict.states > 1_000
 
 
-def without_lost_records(protocol: Protocol) -> Protocol:
-    """The protocol in which processes are killed, and no disk loses a record."""
-
-    def keeps_log(action: Action) -> Action:
-        def rule(constants: Constants, state: ModelState) -> Successors:
-            for arguments, after in action.successors(constants, state):
-                if after.logs == state.logs:
-                    yield arguments, after
-
-        return action._replace(successors=rule) if action.name == "LoseUnflushed" else action
-
-    return protocol._replace(actions=tuple(keeps_log(action) for action in protocol.actions))
-
-
 @pytest.mark.parametrize("min_isr", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_killed_processes_lose_nothing_under_kip_966(min_isr: int) -> None:
     """The last known leader can be elected, and its log has every committed record."""
-    protocol = without_lost_records(PROTOCOLS["kip-966"])
+    protocol = lossy_where(
+        PROTOCOLS["kip-966"], lambda before, _replica, after: after.logs == before.logs
+    )
     constants = TINY._replace(min_isr=min_isr, max_epoch=2)
 
     def may_not_return(_constants: Constants, state: ModelState) -> bool:

@@ -75,8 +75,8 @@ def test_the_open_one_names_the_others() -> None:
     scenario.play("partition t-0 replicas=1,2,3 min_isr=2", "pass 5 add=10")
     scenario.play("pass 12 leo=1:100,2:100,3:40 hw=40 isr=1,2,3")
     (alert,) = (a for a in scenario.state.alerts if a.is_open and a.detector in FOLDED)
-    assert alert.detector == FOLLOWER_LAG
-    assert alert.evidence["also"] == [["KafkaHwStalled", 3]]
+    assert alert.detector == "HW_STALLED"
+    assert alert.evidence["also"] == [["KafkaFollowerLag", 3]]
 
 
 @pytest.mark.parametrize("reports", [True, False])

@@ -71,7 +71,7 @@ REACHED: dict[
     (Phase.FIRING, Judgement.REVISED): (FIRING, judge(Condition("warning", "", revision="2"))),
     (Phase.FIRING, Judgement.ESCALATED): (FIRING, judge(Condition("critical", "worse"))),
     (Phase.FIRING, Judgement.ABSENT): (FIRING, judge()),
-    (Phase.FIRING, Judgement.CLEARED): (replace(FIRING, clean=1), judge()),
+    (Phase.FIRING, Judgement.CLEARED): (replace(FIRING, clean=9), judge()),
     (Phase.FIRING, Judgement.EXPIRED): (EVENT, expire),
     (Phase.FIRING, Judgement.ACKED): (EVENT, acknowledge),
     (Phase.FIRING, Judgement.DELETED): (FIRING, delete),

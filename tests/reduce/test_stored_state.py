@@ -66,7 +66,7 @@ def test_stored_state_continues() -> None:
     fired = "\n".join(lines)
     for text in (
         "update warning KafkaZombieLeader",
-        "critical KafkaUncleanElection broker=1: Unclean election",
+        "critical KafkaUncleanElection: Unclean election",
         "update info KafkaEpochBumpStorm",
         "resolved/acked critical KafkaCommittedDataLoss",
     ):

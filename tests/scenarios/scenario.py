@@ -71,8 +71,8 @@ from tidemark.core.identity import partition_key
 from tidemark.core.partition import PartitionState
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.observations.completed_passes import CompletingFold
 from tidemark.reduce.group import Fold
-from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
 
 CLUSTER = "main"
@@ -96,7 +96,7 @@ class Scenario:
     @cached_property
     def fold(self) -> Fold:
         """The reducer; the thresholds are fixed from here on."""
-        return Fold(GroupState(), Detection(thresholds=self.thresholds), 0, 1)
+        return CompletingFold(Detection(thresholds=self.thresholds))
 
     @property
     def key(self) -> str:

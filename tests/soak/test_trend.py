@@ -29,53 +29,47 @@ def grows(points: list[Point], key: str = "driver_mb", seconds: float = HOUR) ->
     return found.grows
 
 
-def test_a_leak_grows_and_noise_does_not() -> None:
-    assert grows(noisy(120.0)) is True
-    assert grows(noisy(0.0)) is False
-    assert grows(noisy(-120.0)) is False
-    # 10 % of 300 MB are allowed over the 45 minutes after the warm-up.
-    assert grows(noisy(25.0)) is False
+# Half of the time; the median of the slopes alone does not show it.
+STEP = [(at, 300.0 if at < 2200.0 else 400.0) for at in TIMES]
+# A dip for most of the last third; the thirds alone do not show the leak.
+DIP = [(at, 280.0 if 2850.0 < at < 3400.0 else value) for at, value in noisy(80.0)]
+FEW = [(130.0 + number, 1.0) for number in range(MIN_SAMPLES - 1)]
 
 
-def test_the_warm_up_does_not_count() -> None:
-    warming = [(at, min(300.0, 50.0 + at)) for at in TIMES]
+@pytest.mark.parametrize(
+    ("points", "grown"),
+    [
+        # A leak, and noise.
+        (noisy(120.0), True),
+        (noisy(0.0), False),
+        (noisy(-120.0), False),
+        # 10 % of 300 MB are allowed over the 45 minutes after the warm-up.
+        (noisy(25.0), False),
+        # The warm-up does not count.
+        ([(at, min(300.0, 50.0 + at)) for at in TIMES], False),
+        # A burst is no trend.
+        ([(at, 900.0 if 1500.0 <= at < 1900.0 else 300.0) for at in TIMES], False),
+        # One fault that lasts a few minutes at the end, such as a backlog that is being read.
+        ([(at, 900.0 if at > 3400.0 else 300.0) for at in TIMES], False),
+        (STEP, True),
+        ([(at, 700.0 - value) for at, value in STEP], False),
+        (DIP, True),
+        # Stairs.
+        ([(at, 300.0 + 20.0 * (at // 600.0)) for at in TIMES], True),
+        # A short run shows no trend.
+        (FEW, None),
+    ],
+)
+def test_what_grows(points: list[Point], grown: bool | None) -> None:
+    assert grows(points) is grown
+
+
+def test_what_the_verdict_is_made_of() -> None:
     assert (warm_up_seconds(HOUR), warm_up_seconds(600.0)) == (900.0, 150.0)
-    assert grows(warming) is False
-
-
-def test_a_burst_and_a_late_step_are_no_trend() -> None:
-    burst = [(at, 900.0 if 1500.0 <= at < 1900.0 else 300.0) for at in TIMES]
-    assert grows(burst) is False
-    # One fault that lasts a few minutes at the end, such as a backlog that is being read.
-    late = [(at, 900.0 if at > 3400.0 else 300.0) for at in TIMES]
-    assert grows(late) is False
-
-
-def test_a_step_for_half_of_the_time_grows() -> None:
-    """The median of the slopes alone does not show it."""
-    step = [(at, 300.0 if at < 2200.0 else 400.0) for at in TIMES]
-    assert grows(step) is True
-    assert grows([(at, 700.0 - value) for at, value in step]) is False
-
-
-def test_a_dip_for_most_of_the_last_third_does_not_hide_a_leak() -> None:
-    """The thirds alone do not show it."""
-    leak = [(at, 280.0 if 2850.0 < at < 3400.0 else value) for at, value in noisy(80.0)]
-    assert grows(leak) is True
-    (found,) = (f for f in [trend(leak, 900.0)] if f is not None)
+    assert trend(FEW, 120.0) is None
+    (found,) = (f for f in [trend(DIP, 900.0)] if f is not None)
     assert found.last < found.first
-
-
-def test_stairs_grow() -> None:
-    stairs = [(at, 300.0 + 20.0 * (at // 600.0)) for at in TIMES]
-    assert grows(stairs) is True
-
-
-def test_a_short_run_shows_no_trend() -> None:
-    points = [(130.0 + number, 1.0) for number in range(MIN_SAMPLES - 1)]
-    assert trend(points, 120.0) is None
-    assert grows(points) is None
-    # It is drawn with its slope, and not judged.
+    # A short run is drawn with its slope, and not judged.
     assert grows(noisy(900.0), seconds=600.0) is None
 
 

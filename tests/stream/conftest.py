@@ -15,9 +15,19 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
-from tests.processes import descendants
-from tidemark.settings import Connection, Settings, Stream, Topics, load_settings
+from tests.processes import descendants, kill, start_logged
+from tidemark.settings import (
+    Connection,
+    Export,
+    Notify,
+    Receiver,
+    Settings,
+    Stream,
+    Topics,
+    load_settings,
+)
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.wait import wait_until
 
@@ -51,6 +61,17 @@ def write_config(settings: Settings, folder: Path) -> Path:
     return config
 
 
+def start_notifier(settings: Settings, folder: Path, url: str) -> subprocess.Popen[bytes]:
+    """An exporter that does nothing but post to a receiver; its log is export.txt."""
+    settings = structs.replace(
+        settings,
+        export=Export(listen="127.0.0.1:0"),
+        notify=Notify(receivers=[Receiver(name="on-call", url=url)]),
+    )
+    verb = [sys.executable, "-m", "tidemark.cli", "export", "--only-notify", "--config"]
+    return start_logged([*verb, str(write_config(settings, folder))], folder / "export.txt")
+
+
 class StreamProcess:
     """`python -m tidemark.stream`, or another `command` that runs the verb, with its log."""
 
@@ -59,14 +80,11 @@ class StreamProcess:
     ) -> None:
         config = write_config(settings, folder)
         self.log = config.with_suffix(".log")
-        with self.log.open("wb") as out:
-            self.process = subprocess.Popen(
-                [*command, "--config", str(config), *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                env={**os.environ, "TIDEMARK_PYTHON": sys.executable},
-            )
+        self.process = start_logged(
+            [*command, "--config", str(config), *arguments],
+            self.log,
+            env={**os.environ, "TIDEMARK_PYTHON": sys.executable},
+        )
 
     def lines(self, event: str) -> list[dict[str, Any]]:
         """Log entries of one kind."""
@@ -98,9 +116,7 @@ class StreamProcess:
     def kill_tree(self) -> set[int]:
         """SIGKILL to the driver, its JVM and its Python workers, one by one; returns their ids."""
         tree = [self.process.pid, *descendants(self.process.pid)]
-        for pid in tree:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill(tree)
         self.process.wait(20)
         return set(tree)
 

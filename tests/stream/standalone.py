@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ import pyspark
 from msgspec import structs
 
 from tests.delivery.services import free_port
-from tests.processes import descendants
+from tests.processes import descendants, kill, start_logged
 from tidemark.jvm.java import find_java
 from tidemark.settings import Settings
 from tidemark.stream.daemon import __name__ as daemon_module
@@ -46,14 +45,11 @@ class Standalone:
     def _start(self, kind: str, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         listen = ["--host", "127.0.0.1", "--webui-port", str(free_port())]
         environment = {**os.environ, "JAVA_HOME": str(find_java().home), "SPARK_HOME": str(SPARK)}
-        with (self._folder / f"{name}.txt").open("wb") as out:
-            return subprocess.Popen(
-                [str(SPARK / "bin" / "spark-class"), kind, *listen, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                env={**environment, "SPARK_LOCAL_IP": "127.0.0.1"},
-            )
+        return start_logged(
+            [str(SPARK / "bin" / "spark-class"), kind, *listen, *arguments],
+            self._folder / f"{name}.txt",
+            env={**environment, "SPARK_LOCAL_IP": "127.0.0.1"},
+        )
 
     def end(self) -> None:
         for process in [*self.workers, self.master]:
@@ -64,9 +60,7 @@ class Standalone:
 
 
 def kill_tree(process: subprocess.Popen[bytes]) -> None:
-    for pid in [process.pid, *descendants(process.pid)]:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    kill([process.pid, *descendants(process.pid)])
     process.wait(20)
 
 

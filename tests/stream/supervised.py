@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.processes import descendants
+from tests.processes import descendants, kill
 
 # How often tests of kills end each kind of process, and what chooses the moments.
 KILLS = int(os.environ.get("KILLS", "5"))
@@ -43,9 +42,7 @@ class Supervised:
         self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(20)
-        for pid in [self.process.pid, *below]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill([self.process.pid, *below])
 
 
 @contextmanager
@@ -64,8 +61,7 @@ def kill_one(pids: Sequence[int], choice: random.Random) -> int | None:
     if not pids:
         return None
     pid = choice.choice(pids)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+    kill([pid])
     return pid
 
 

@@ -17,9 +17,8 @@ from msgspec import structs
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses, reduce_all
 from tests.stream.test_stream import error_line, newest
-from tests.stream.topics import Publisher, read_all
+from tests.stream.topics import publish_passes, read_all
 from tidemark.core.errors import TidemarkError
-from tidemark.kafka.topics import ensure_topics
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Connection, Settings, Stream
 from tidemark.settings import Topics as TopicSettings
@@ -45,14 +44,9 @@ class Topics:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._sent: list[RawRecord] = []
-        ensure_topics(settings.kafka, settings.topics)
 
     def send(self, passes: range) -> None:
-        publisher = Publisher(self.settings)
-        for number in passes:
-            for group, value in LOAD.records(number):
-                publisher.send(group, value)
-        self._sent += publisher.close()
+        self._sent += publish_passes(self.settings, LOAD, passes)
 
     def alerts(self) -> dict[str, bytes]:
         """By id. One id never has two contents."""

@@ -14,20 +14,31 @@ from tidemark.stream import checkpoint, command
 from tidemark.stream.health import StreamHealth
 
 
-class Hang:
-    """A step during which time passes, and which then ends the stream."""
+class Started:
+    """A start of the stream without Kafka and Spark: its time, and its health once it has one."""
 
-    def __init__(self, now: list[float], seconds: float) -> None:
-        self._now, self._seconds = now, seconds
-        self.healths: list[StreamHealth] = []
-        self.seen: list[list[str]] = []
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now, self.health = 1_000.0, StreamHealth()
+        patch.setattr(command, "StreamHealth", self._make)
+        patch.setattr(command, "import_packages", lambda: None)
+        patch.setattr("time.monotonic", lambda: self.now)
 
-    def __call__(self, *_: object, **__: object) -> Any:
-        (health,) = self.healths
-        for seconds in (self._seconds - 1, 2.0):
-            self._now[0] += seconds
-            self.seen.append(health.stuck())
-        raise TidemarkError("it ends")
+    def _make(self, *attempts: Any) -> StreamHealth:
+        self.health = StreamHealth(*attempts)
+        return self.health
+
+    def stuck_after(self, seconds: float) -> list[str]:
+        self.now += seconds
+        return self.health.stuck()
+
+    def run(self) -> None:
+        with pytest.raises(TidemarkError, match="it ends"):
+            command.run(Settings())
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    return Started(monkeypatch)
 
 
 STEPS = [
@@ -40,19 +51,21 @@ STEPS = [
 
 @pytest.mark.parametrize(("function", "name", "seconds"), STEPS)
 def test_a_step_of_the_start_that_hangs_is_not_healthy(
-    monkeypatch: pytest.MonkeyPatch, function: str, name: str, seconds: float
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    function: str,
+    name: str,
+    seconds: float,
 ) -> None:
-    now = [1_000.0]
-    hang, nothing = Hang(now, seconds), lambda *_, **__: None
+    nothing = lambda *_, **__: None  # noqa: E731 - many times in a table
+    seen: list[list[str]] = []
 
-    def make(*attempts: Any) -> StreamHealth:
-        hang.healths.append(StreamHealth(*attempts))
-        return hang.healths[0]
+    def hang(*_: object, **__: object) -> None:
+        seen.extend(started.stuck_after(each) for each in (seconds - 1, 2.0))
+        raise TidemarkError("it ends")
 
     spark = SimpleNamespace(streams=SimpleNamespace(addListener=nothing), stop=nothing)
     places: dict[str, tuple[Any, Any]] = {
-        "StreamHealth": (command, make),
-        "import_packages": (command, nothing),
         "check_start": (command, nothing),
         "ensure_topics": (command, nothing),
         "start_session": (command, lambda *_: spark),
@@ -63,36 +76,20 @@ def test_a_step_of_the_start_that_hangs_is_not_healthy(
     }
     for each, (module, value) in places.items():
         monkeypatch.setattr(module, each, hang if each == function else value)
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    with pytest.raises(TidemarkError, match="it ends"):
-        command.run(Settings())
-    assert hang.seen == [[], [f"{name} has not ended for {seconds + 1:.0f} s"]]
-    assert hang.healths[0].stuck() == []
+    started.run()
+    assert seen == [[], [f"{name} has not ended for {seconds + 1:.0f} s"]]
+    assert started.health.stuck() == []
 
 
-def test_waiting_for_kafka_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_kafka_is_healthy(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long, as each attempt ends."""
-    now, tries = [1_000.0], [0]
-    healths: list[StreamHealth] = []
-
-    def make(*attempts: Any) -> StreamHealth:
-        healths.append(StreamHealth(*attempts))
-        return healths[0]
+    answers = iter([ClusterError("no broker answers")] * 49)
 
     def ensure(*_: object) -> None:
-        assert healths[0].stuck() == []
-        now[0] += 100
-        assert healths[0].stuck() == []
-        tries[0] += 1
-        if tries[0] == 50:
-            raise TidemarkError("it ends")
-        raise ClusterError("no broker answers")
+        assert [started.stuck_after(each) for each in (0.0, 100.0)] == [[], []]
+        raise next(answers, TidemarkError("it ends"))
 
-    monkeypatch.setattr(command, "StreamHealth", make)
-    monkeypatch.setattr(command, "import_packages", lambda: None)
     monkeypatch.setattr(command, "ensure_topics", ensure)
     monkeypatch.setattr("tidemark.kafka.attempts.FIRST_PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    with pytest.raises(TidemarkError, match="it ends"):
-        command.run(Settings())
-    assert healths[0].waiting() == ["Kafka: no broker answers"]
+    started.run()
+    assert started.health.waiting() == ["Kafka: no broker answers"]

@@ -19,79 +19,122 @@ def connection(**client: Any) -> Connection:
     return Connection(bootstrap_servers=["a:1", "b:2"], client=client)
 
 
-def test_plain_connection_names_every_bootstrap_server() -> None:
-    assert java_client(connection(), {}) == {"kafka.bootstrap.servers": "a:1,b:2"}
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The present folder: secrets and certificates, by names that the tables use."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "password": "hush\n",
+        "secret": 'hun"ter2\n',
+        "ca.pem": CERTIFICATE,
+        "both.pem": CERTIFICATE + PKCS8,
+        "authority.pem": "-----BEGIN\nEND-----\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
 
 
-def test_options_with_the_same_meaning_keep_their_value() -> None:
-    options = java_client(
-        connection(client_id="tide", metadata_max_age_ms=1000, security_protocol="SSL"), {}
-    )
-    assert options["kafka.client.id"] == "tide"
-    assert options["kafka.metadata.max.age.ms"] == "1000"
-    assert options["kafka.security.protocol"] == "SSL"
+SECURITY = "org.apache.kafka.common.security"
+USER = {"sasl_plain_username": "me"}
+OAUTH = {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}
+ENDPOINT = {
+    **OAUTH,
+    "sasl_oauth_token_url": "https://h/token",
+    "sasl_oauth_client_id": "tidemark",
+    "sasl_oauth_client_secret_file": "secret",
+}
+LOGIN = f'{SECURITY}.oauthbearer.OAuthBearerLoginModule required clientId="tidemark" '
+TRUSTED = 'ssl.truststore.type="PEM" ssl.truststore.certificates="-----BEGIN\\nEND-----\\n";'
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "module"),
-    [
-        ("PLAIN", "org.apache.kafka.common.security.plain.PlainLoginModule"),
-        ("SCRAM-SHA-256", "org.apache.kafka.common.security.scram.ScramLoginModule"),
-        ("SCRAM-SHA-512", "org.apache.kafka.common.security.scram.ScramLoginModule"),
-    ],
-)
-def test_passwords_become_a_login_module_with_quoting(mechanism: str, module: str) -> None:
+def password_login(mechanism: str, module: str) -> tuple[dict[str, Any], dict[str, str]]:
     client = {
         "security_protocol": "SASL_SSL",
         "sasl_mechanism": mechanism,
-        "sasl_plain_username": "me",
         "sasl_plain_password": 'a"b\\c',
+        **USER,
     }
-    options = java_client(connection(**client), {})
-    assert (
-        options["kafka.sasl.jaas.config"]
-        == f'{module} required username="me" password="a\\"b\\\\c";'
-    )
-    assert options["kafka.sasl.mechanism"] == mechanism
+    login = f'{SECURITY}.{module} required username="me" password="a\\"b\\\\c";'
+    return client, {"sasl.jaas.config": login, "sasl.mechanism": mechanism}
 
 
-def test_password_comes_from_its_file(tmp_path: Path) -> None:
-    secret = tmp_path / "password"
-    secret.write_text("hush\n")
-    client = {
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "PLAIN",
-        "sasl_plain_username": "me",
-        "sasl_plain_password_file": str(secret),
-    }
-    assert 'password="hush"' in java_client(connection(**client), {})["kafka.sasl.jaas.config"]
-
-
-def test_certificates_go_inline(tmp_path: Path) -> None:
-    (tmp_path / "ca.pem").write_text(CERTIFICATE)
-    (tmp_path / "both.pem").write_text(CERTIFICATE + PKCS8)
-    options = java_client(
-        connection(
-            security_protocol="SSL",
-            ssl_cafile=str(tmp_path / "ca.pem"),
-            ssl_certfile=str(tmp_path / "both.pem"),
-            ssl_password="p",
-            ssl_check_hostname=False,
+@pytest.mark.parametrize(
+    ("client", "expected"),
+    [
+        ({}, {"bootstrap.servers": "a:1,b:2"}),
+        # Options with the same meaning keep their value.
+        (
+            {"client_id": "tide", "metadata_max_age_ms": 1000, "security_protocol": "SSL"},
+            {"client.id": "tide", "metadata.max.age.ms": "1000", "security.protocol": "SSL"},
         ),
-        {},
-    )
-    assert options["kafka.ssl.truststore.type"] == options["kafka.ssl.keystore.type"] == "PEM"
-    assert options["kafka.ssl.truststore.certificates"] == CERTIFICATE
-    assert options["kafka.ssl.keystore.key"] == PKCS8
-    assert options["kafka.ssl.key.password"] == "p"
-    assert options["kafka.ssl.endpoint.identification.algorithm"] == ""
+        # Passwords become a login module, with quoting.
+        password_login("PLAIN", "plain.PlainLoginModule"),
+        password_login("SCRAM-SHA-256", "scram.ScramLoginModule"),
+        password_login("SCRAM-SHA-512", "scram.ScramLoginModule"),
+        (
+            {
+                "security_protocol": "SASL_PLAINTEXT",
+                "sasl_mechanism": "PLAIN",
+                "sasl_plain_password_file": "password",
+                **USER,
+            },
+            {
+                "sasl.jaas.config": f'{SECURITY}.plain.PlainLoginModule required username="me" '
+                'password="hush";'
+            },
+        ),
+        # Certificates go inline.
+        (
+            {
+                "security_protocol": "SSL",
+                "ssl_cafile": "ca.pem",
+                "ssl_certfile": "both.pem",
+                "ssl_password": "p",
+                "ssl_check_hostname": False,
+            },
+            {
+                "ssl.truststore.type": "PEM",
+                "ssl.keystore.type": "PEM",
+                "ssl.truststore.certificates": CERTIFICATE,
+                "ssl.keystore.key": PKCS8,
+                "ssl.key.password": "p",
+                "ssl.endpoint.identification.algorithm": "",
+            },
+        ),
+        # The Java client asks for tokens itself.
+        (
+            ENDPOINT,
+            {
+                "sasl.oauthbearer.token.endpoint.url": "https://h/token",
+                "sasl.login.callback.handler.class": (
+                    f"{SECURITY}.oauthbearer.OAuthBearerLoginCallbackHandler"
+                ),
+                "sasl.jaas.config": LOGIN + 'clientSecret="hun\\"ter2";',
+            },
+        ),
+        (
+            {**ENDPOINT, "sasl_oauth_cafile": "authority.pem"},
+            {"sasl.jaas.config": LOGIN + 'clientSecret="hun\\"ter2" ' + TRUSTED},
+        ),
+    ],
+)
+def test_the_options_of_the_java_client(
+    files: Path, client: dict[str, Any], expected: dict[str, str]
+) -> None:
+    options = java_client(connection(**client), {})
+    assert {name: options[f"kafka.{name}"] for name in expected} == expected
+    assert client or len(options) == 1
 
 
-def test_key_of_the_old_form_is_refused_with_the_conversion(tmp_path: Path) -> None:
-    (tmp_path / "cert.pem").write_text(CERTIFICATE)
-    key = tmp_path / "key.pem"
+def test_a_token_is_read_from_its_file(files: Path) -> None:
+    found = java_client(connection(**OAUTH, sasl_oauth_token_file=str(files / "secret")), {})
+    assert found["kafka.sasl.oauthbearer.token.endpoint.url"] == (files / "secret").as_uri()
+
+
+def test_key_of_the_old_form_is_refused_with_the_conversion(files: Path) -> None:
+    key = files / "key.pem"
     key.write_text("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\n")
-    client = {"ssl_certfile": str(tmp_path / "cert.pem"), "ssl_keyfile": str(key)}
+    client = {"ssl_certfile": "ca.pem", "ssl_keyfile": str(key)}
     with pytest.raises(ConfigError, match=r"kafka\.client\.ssl_keyfile: .*openssl pkcs8 -topk8"):
         java_client(connection(security_protocol="SSL", **client), {})
 
@@ -144,30 +187,3 @@ def test_a_call_to_a_broker_that_hangs_ends_soon_and_never_before_its_request() 
         "20000",
         "20000",
     )
-
-
-def test_oauth_is_asked_for_by_the_java_client_itself(tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text('hun"ter2\n')
-    base = {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}
-    client = {
-        **base,
-        "sasl_oauth_token_url": "https://h/token",
-        "sasl_oauth_client_id": "tidemark",
-        "sasl_oauth_client_secret_file": str(secret),
-    }
-    found = java_client(Connection(client=client), {})
-    assert found["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://h/token"
-    assert found["kafka.sasl.login.callback.handler.class"].endswith("LoginCallbackHandler")
-    assert found["kafka.sasl.jaas.config"].endswith(
-        'required clientId="tidemark" clientSecret="hun\\"ter2";'
-    )
-    authority = tmp_path / "ca.pem"
-    authority.write_text("-----BEGIN\nEND-----\n")
-    found = java_client(Connection(client={**client, "sasl_oauth_cafile": str(authority)}), {})
-    assert found["kafka.sasl.jaas.config"].endswith(
-        'ssl.truststore.type="PEM" ssl.truststore.certificates="-----BEGIN\\nEND-----\\n";'
-    )
-    client = {**base, "sasl_oauth_token_file": str(secret)}
-    found = java_client(Connection(client=client), {})
-    assert found["kafka.sasl.oauthbearer.token.endpoint.url"] == secret.as_uri()

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import random
 import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 
-from tests.stream.conftest import StreamProcess, write_config
+from tests.stream.conftest import StreamProcess, start_notifier
 from tests.stream.load import Load
 from tests.stream.standalone import Standalone, on, standalone
 from tests.stream.supervised import (
@@ -30,13 +28,8 @@ from tests.stream.supervised import (
     python_workers,
     supervised,
 )
-from tests.stream.synthetic import reduce_all
-from tests.stream.test_stream import LOAD, check_against_oracle, letters, posted
-from tests.stream.test_stream import transitions as expected_transitions
-from tidemark.core.records import Alert, decode_record
-from tidemark.kafka.topics import ensure_topics
-from tidemark.reduce.rows import RawRecord
-from tidemark.settings import Export, Notify, Receiver, Settings
+from tests.stream.test_stream import LOAD, check_against_oracle, letters, posted, transitions
+from tidemark.settings import Settings
 from tidemark_lab.brokers.receiver import WebhookReceiver, parse_alerts
 from tidemark_lab.brokers.wait import wait_until
 
@@ -56,19 +49,7 @@ class Exporters:
     def start(self) -> subprocess.Popen[bytes]:
         receiver = self._stack.enter_context(WebhookReceiver())
         self.receivers.append(receiver)
-        settings = structs.replace(
-            self._settings,
-            export=Export(listen="127.0.0.1:0"),
-            notify=Notify(receivers=[Receiver(name="on-call", url=receiver.url)]),
-        )
-        verb = [sys.executable, "-m", "tidemark.cli", "export", "--only-notify", "--config"]
-        with (self._folder / f"export-{len(self.receivers)}.txt").open("wb") as out:
-            return subprocess.Popen(
-                [*verb, str(write_config(settings, self._folder))],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            )
+        return start_notifier(self._settings, self._folder, receiver.url)
 
     def has_posted(self) -> bool:
         """Whether the newest process has."""
@@ -117,16 +98,6 @@ def batches(folder: Path) -> int:
     return sum(log.read_text().count('"event": "batch"') for log in folder.glob("*.log"))
 
 
-def alerts_of(sent: Iterable[RawRecord]) -> Counter[Transition]:
-    """By the reducer in plain Python."""
-    alerts = [
-        decode_record(row.value)
-        for row in reduce_all(sent, LOAD.groups)
-        if row.destination == "alerts" and row.value is not None
-    ]
-    return expected_transitions(each for each in alerts if isinstance(each, Alert))
-
-
 Victims = Callable[[Supervised, Supervised, Standalone | None], list[int]]
 VICTIMS: dict[str, Victims] = {
     "driver": lambda stream, _exporter, _spark: [stream.process.pid],
@@ -158,7 +129,6 @@ def cluster_of(kinds: Sequence[str], folder: Path) -> Iterator[Standalone | None
 def test_kills_at_random_moments_lose_and_double_nothing(
     kinds: tuple[str, ...], settings: Settings, tmp_path: Path
 ) -> None:
-    ensure_topics(settings.kafka, settings.topics)
     moments = random.Random(SEED)
     print(f"\n{KILLS} kills of each, KILL_SEED={SEED}")
     with ExitStack() as stack:
@@ -181,7 +151,7 @@ def test_kills_at_random_moments_lose_and_double_nothing(
         wait_until(lambda: len(letters(settings)) == LOAD.groups, 600, "end of the load")
         sent = load.publisher.close()
         check_against_oracle(settings, sent)
-        expected = alerts_of(sent)
+        expected = transitions(sent)
 
         def arrived() -> bool:
             return expected.keys() <= {t for run in exporters.posts() for post in run for t in post}

@@ -159,21 +159,17 @@ def test_the_report_of_a_first_batch_has_no_start() -> None:
     assert overtaken_records(source.startOffset, source.endOffset, 1) == 0
 
 
-@pytest.mark.parametrize("text", ["{}", "not JSON", "[]"])
-def test_a_report_of_another_form_is_read_as_pyspark_reads_it(
-    text: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("text", "read_by_pyspark"),
+    [(json.dumps(REPORT), False), ("{}", True), ("not JSON", True), ("[]", True)],
+)
+def test_a_report_is_read_by_one_call_and_one_of_another_form_as_pyspark_reads_it(
+    text: str, read_by_pyspark: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[Any] = []
     monkeypatch.setattr(QueryProgressEvent, "fromJObject", read.append)
     read_progress(progress_event)
     event: Any = SimpleNamespace(progress=lambda: SimpleNamespace(json=lambda: text))
-    QueryProgressEvent.fromJObject(event)
-    assert read == [event]
-
-
-def test_a_report_is_read_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(QueryProgressEvent, "fromJObject", list)
-    read_progress(progress_event)
-    text = json.dumps(REPORT)
-    event: Any = SimpleNamespace(progress=lambda: SimpleNamespace(json=lambda: text))
-    assert QueryProgressEvent.fromJObject(event).progress.batchId == 7
+    found = QueryProgressEvent.fromJObject(event)
+    assert read == [event] * read_by_pyspark
+    assert read_by_pyspark or found.progress.batchId == 7

@@ -10,11 +10,10 @@ from typing import Final
 
 import pytest
 
-from tests.processes import descendants
 from tests.stream.conftest import StreamProcess
+from tests.stream.supervised import jvms
 from tests.stream.synthetic import SyntheticPasses
 from tests.stream.topics import publish_passes
-from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -50,15 +49,10 @@ def answer(port: int) -> str:
 def test_sparks_ports_ask_for_the_secret(
     settings: Settings, stream: Callable[..., StreamProcess]
 ) -> None:
-    ensure_topics(settings.kafka, settings.topics)
     publish_passes(settings, SyntheticPasses(partitions=8, groups=4), [0])
     running = stream(settings)
     running.wait_for(lambda: bool(running.lines("batch")), "a batch")
-    (jvm,) = (
-        pid
-        for pid in descendants(running.process.pid)
-        if Path(f"/proc/{pid}/comm").read_text().strip() == "java"
-    )
+    (jvm,) = jvms(running.process.pid)
     answers = [answer(port) for port in listening_ports(jvm)]
     sparks = [text for text in answers if "org.apache.spark" in text]
     # The driver's RPC, and its block manager.

@@ -79,7 +79,6 @@ def shown_at(settings: Settings) -> dict[str, int]:
 def test_the_documented_steps_lead_to_another_number_of_groups(
     settings: Settings, stream: Callable[..., StreamProcess], tmp_path: Path
 ) -> None:
-    ensure_topics(settings.kafka, settings.topics)
     send(settings, range(7))
     first = stream(settings, "--once")
     assert first.process.wait(240) == 0, first.log_tail()

@@ -15,7 +15,6 @@ from tests.processes import descendants
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
 from tests.stream.topics import publish_passes
-from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark_lab.brokers.ports import free_ports
 
@@ -70,7 +69,6 @@ def test_no_secret_is_shown(
     ui_port, own_port = free_ports(2)
     events = tmp_path / "events"
     events.mkdir()
-    ensure_topics(settings.kafka, settings.topics)
     publish_passes(settings, SyntheticPasses(partitions=8, groups=4, offline_every=5), [0])
     running = stream(secret_settings(settings, events, ui_port, own_port))
     running.wait_for(lambda: bool(running.lines("batch")), "a batch", 240.0)

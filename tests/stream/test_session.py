@@ -20,69 +20,107 @@ from tidemark.stream.checkpoint import FixedSettings, check_fixed_settings, fixe
 from tidemark.stream.class_path import FRONT, jars_in_front
 from tidemark.stream.daemon import remove_archives, without_archives
 from tidemark.stream.job import trigger_ms
+from tidemark.stream.spark_internals import checkpoint_file_manager
 
 
 def settings(**stream: object) -> Settings:
     return Settings(topics=Topics(partitions=4), stream=Stream(**stream))  # type: ignore[arg-type]
 
 
-def test_local_mode_binds_to_loopback_and_shows_no_ui() -> None:
-    conf = session.spark_settings(
-        settings(), [Path("/jars/a.jar"), Path("/jars/b c.jar")], daemon=True, submitted=False
-    )
-    assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "127.0.0.1"
-    assert conf["spark.ui.enabled"] == "false"
-    assert conf["spark.jars"] == "file:///jars/a.jar,file:///jars/b%20c.jar"
-    assert conf["spark.python.daemon.module"] == "tidemark.stream.daemon"
+LOCAL, CLUSTER = {"master": "local[2]"}, {"master": "spark://host:7077"}
+SHUFFLED, AUTHENTICATED = "spark.sql.shuffle.partitions", "spark.authenticate"
+LOCAL_FILES = {
+    **session.LOCAL_CHECKPOINT,
+    "spark.sql.streaming.checkpointFileManagerClass": checkpoint_file_manager(),
+}
+PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+CLASS_PATH = "spark.driver.extraClassPath"
+FRONT_JARS = [str(path) for path in jars_in_front()]
+ROCKSDB = {"store_provider": "rocksdb"}
+GIVEN = {"spark.sql.shuffle.partitions": "99", "spark.app.name": "mine", "kafka.acks": "all"}
 
 
 @pytest.mark.parametrize(
-    ("master", "submitted", "given", "authenticate"),
+    ("stream", "submitted", "expected"),
     [
-        ("local", False, {}, "true"),
-        ("local[2]", False, {}, "true"),
-        ("local[2]", False, {"spark.authenticate": "false"}, "false"),
-        # They need a secret of the operator's.
-        ("local-cluster[2,1,1024]", False, {}, None),
-        ("spark://host:7077", False, {}, None),
-        ("local[2]", True, {}, None),
+        # A local run binds to loopback, shows no user interface, and finds our jars.
+        (
+            {},
+            False,
+            {
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.ui.enabled": "false",
+                "spark.jars": "file:///jars/a.jar,file:///jars/b%20c.jar",
+                "spark.python.daemon.module": "tidemark.stream.daemon",
+            },
+        ),
+        # A submitted job keeps its master and jars.
+        (
+            {},
+            True,
+            {
+                "spark.master": None,
+                "spark.jars": None,
+                "spark.driver.host": None,
+                "spark.python.daemon.module": None,
+            },
+        ),
+        # A local run answers only who has the secret that Spark makes; others need the operator's.
+        ({"master": "local"}, False, {AUTHENTICATED: "true"}),
+        (LOCAL, False, {AUTHENTICATED: "true"}),
+        ({**LOCAL, "spark": {AUTHENTICATED: "false"}}, False, {AUTHENTICATED: "false"}),
+        ({"master": "local-cluster[2,1,1024]"}, False, {AUTHENTICATED: None}),
+        (CLUSTER, False, {AUTHENTICATED: None}),
+        (LOCAL, True, {AUTHENTICATED: None}),
+        # Local checkpoints need no processes.
+        ({"checkpoint": "./here"}, False, LOCAL_FILES),
+        ({"checkpoint": "/there"}, False, LOCAL_FILES),
+        ({"checkpoint": "file:///there"}, False, LOCAL_FILES),
+        ({"checkpoint": "hdfs://host/there"}, False, dict.fromkeys(LOCAL_FILES)),
+        ({"checkpoint": "s3a://bucket/there"}, False, dict.fromkeys(LOCAL_FILES)),
+        # RocksDB has Hadoop's own local files: FileSystem.getLocal casts them to LocalFileSystem.
+        (ROCKSDB, False, {**session.LOCAL_ROCKSDB, "spark.hadoop.fs.file.impl": None}),
+        # It finds most classes in the first jars.
+        ({}, False, {CLASS_PATH: ":".join(FRONT_JARS)}),
+        (
+            {"spark": {CLASS_PATH: "/mine/*"}},
+            False,
+            {CLASS_PATH: ":".join(["/mine/*", *FRONT_JARS])},
+        ),
+        (CLUSTER, False, {CLASS_PATH: None}),
+        # It shuffles into as many tasks as run at once.
+        (LOCAL, False, {SHUFFLED: "2"}),
+        ({"master": "local[2,3]"}, False, {SHUFFLED: "2"}),
+        ({"master": "local"}, False, {SHUFFLED: "1"}),
+        ({"master": "local[64]"}, False, {SHUFFLED: "4"}),
+        ({"master": "local-cluster[2,1,1024]"}, False, {SHUFFLED: "4"}),
+        (CLUSTER, False, {SHUFFLED: "4"}),
+        # The launcher's master counts, which is not known here.
+        (LOCAL, True, {SHUFFLED: "4"}),
+        # Nothing overrides the settings that a checkpoint fixes.
+        (
+            {"spark": GIVEN, **ROCKSDB},
+            False,
+            {
+                SHUFFLED: "4",
+                "spark.sql.streaming.stateStore.providerClass": PROVIDER,
+                "spark.app.name": "mine",
+                "kafka.acks": None,
+            },
+        ),
     ],
 )
-def test_a_local_run_answers_only_who_has_the_secret_that_spark_makes(
-    master: str, submitted: bool, given: dict[str, str], authenticate: str | None
+def test_the_settings_of_a_session(
+    stream: dict[str, Any], submitted: bool, expected: dict[str, str | None]
 ) -> None:
+    jars = [Path("/jars/a.jar"), Path("/jars/b c.jar")]
     conf = session.spark_settings(
-        settings(master=master, spark=given), [], daemon=False, submitted=submitted
+        settings(**stream), jars, daemon=not submitted, submitted=submitted
     )
-    assert conf.get("spark.authenticate") == authenticate
+    assert {name: conf.get(name) for name in expected} == expected
     assert not any("secret" in key for key in conf)
-
-
-@pytest.mark.parametrize(
-    ("checkpoint", "local"),
-    [
-        ("./here", True),
-        ("/there", True),
-        ("file:///there", True),
-        ("hdfs://host/there", False),
-        ("s3a://bucket/there", False),
-    ],
-)
-def test_local_checkpoints_need_no_processes(checkpoint: str, local: bool) -> None:
-    conf = session.spark_settings(
-        settings(checkpoint=checkpoint), [], daemon=False, submitted=False
-    )
-    assert (session.LOCAL_CHECKPOINT.items() <= conf.items()) is local
-    assert ("spark.sql.streaming.checkpointFileManagerClass" in conf) is local
-
-
-def test_rocksdb_has_hadoops_own_local_files() -> None:
-    """FileSystem.getLocal casts them to LocalFileSystem."""
-    conf = session.spark_settings(
-        settings(store_provider="rocksdb"), [], daemon=False, submitted=False
-    )
-    assert "spark.hadoop.fs.file.impl" not in conf
-    assert session.LOCAL_ROCKSDB.items() <= conf.items()
 
 
 @pytest.mark.parametrize(
@@ -99,47 +137,25 @@ def test_the_folder_of_a_local_checkpoint(checkpoint: str, folder: str | None) -
     assert session.local_folder(checkpoint) == (None if folder is None else Path(folder))
 
 
-def test_a_local_run_has_a_jvm_for_small_tasks() -> None:
-    options = [
-        session.spark_settings(chosen, [], daemon=False, submitted=False)[
-            "spark.driver.extraJavaOptions"
-        ]
-        for chosen in (settings(), settings(large=True), settings(master="spark://host:7077"))
-    ]
-    assert [session.LOCAL_JVM in text for text in options] == [True, True, False]
-
-
-def test_a_local_run_finds_most_classes_in_the_first_jars() -> None:
-    front = [str(path) for path in jars_in_front()]
-    assert len(front) == len(FRONT)
-    own = settings(spark={"spark.driver.extraClassPath": "/mine/*"})
-    paths = [
-        session.spark_settings(chosen, [], daemon=False, submitted=False).get(
-            "spark.driver.extraClassPath"
-        )
-        for chosen in (settings(), own, settings(master="spark://host:7077"))
-    ]
-    assert paths == [":".join(front), ":".join(["/mine/*", *front]), None]
+def test_each_of_the_first_jars_is_there() -> None:
+    assert len(FRONT_JARS) == len(FRONT)
 
 
 @pytest.mark.parametrize(
-    ("master", "submitted", "partitions"),
+    ("stream", "small", "end"),
     [
-        ("local[2]", False, "2"),
-        ("local[2,3]", False, "2"),
-        ("local", False, "1"),
-        ("local[64]", False, "4"),
-        ("local-cluster[2,1,1024]", False, "4"),
-        ("spark://host:7077", False, "4"),
-        # The launcher's master counts, which is not known here.
-        ("local[2]", True, "4"),
+        ({}, True, ""),
+        ({"large": True}, True, ""),
+        (CLUSTER, False, ""),
+        # The operator's follow ours.
+        ({"spark": {JAVA_OPTIONS: "-Xss1m"}}, True, " -Xss1m"),
     ],
 )
-def test_a_local_run_shuffles_into_as_many_tasks_as_run_at_once(
-    master: str, submitted: bool, partitions: str
-) -> None:
-    conf = session.spark_settings(settings(master=master), [], daemon=False, submitted=submitted)
-    assert conf["spark.sql.shuffle.partitions"] == partitions
+def test_the_options_of_the_jvm(stream: dict[str, Any], small: bool, end: str) -> None:
+    conf = session.spark_settings(settings(**stream), [], daemon=False, submitted=False)
+    assert (session.LOCAL_JVM in conf[JAVA_OPTIONS]) is small
+    assert conf[JAVA_OPTIONS].startswith("-Dlog4j2.configurationFile=file:")
+    assert conf[JAVA_OPTIONS].endswith(end)
 
 
 def test_all_cores_are_as_many_tasks() -> None:
@@ -150,38 +166,6 @@ def test_the_checkpoint_does_not_fix_the_number_of_tasks() -> None:
     # Spark keeps the number of a checkpoint that exists.
     one, four = (fixed_settings(settings(master=f"local[{n}]")) for n in (1, 4))
     assert one == four
-
-
-def test_submitted_job_keeps_its_master_and_jars() -> None:
-    conf = session.spark_settings(settings(), [], daemon=False, submitted=True)
-    assert (
-        not {"spark.master", "spark.jars", "spark.driver.host", "spark.python.daemon.module"}
-        & conf.keys()
-    )
-
-
-def test_spark_settings_cannot_override_the_fixed_settings_of_the_checkpoint() -> None:
-    given = {"spark.sql.shuffle.partitions": "99", "spark.app.name": "mine", "kafka.acks": "all"}
-    conf = session.spark_settings(
-        settings(spark=given, store_provider="rocksdb"), [], daemon=False, submitted=False
-    )
-    assert conf["spark.sql.shuffle.partitions"] == "4"
-    assert conf["spark.sql.streaming.stateStore.providerClass"].endswith(
-        ".RocksDBStateStoreProvider"
-    )
-    assert conf["spark.app.name"] == "mine"
-    assert "kafka.acks" not in conf
-
-
-def test_the_operators_java_options_follow_ours() -> None:
-    conf = session.spark_settings(
-        settings(spark={"spark.driver.extraJavaOptions": "-Xss1m"}),
-        [],
-        daemon=False,
-        submitted=False,
-    )
-    assert conf["spark.driver.extraJavaOptions"].startswith("-Dlog4j2.configurationFile=file:")
-    assert conf["spark.driver.extraJavaOptions"].endswith(" -Xss1m")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ import pytest
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
 from tests.stream.topics import publish_passes
-from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark.stream import spark_internals
 from tidemark.stream.checkpoint import open_checkpoint
@@ -74,7 +73,6 @@ def test_without_private_attributes_there_are_texts_and_defaults() -> None:
 def test_the_stream_runs_and_ends_without_any_of_it(
     settings: Settings, stream: Callable[..., StreamProcess]
 ) -> None:
-    ensure_topics(settings.kafka, settings.topics)
     publish_passes(settings, SyntheticPasses(partitions=8, groups=4), [0])
     running = stream(settings, command=[sys.executable, "-c", WITHOUT])
     running.wait_for(lambda: bool(running.lines("batch")), "a batch", 240)

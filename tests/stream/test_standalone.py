@@ -12,14 +12,12 @@ from tests.stream.conftest import StreamProcess
 from tests.stream.load import Load
 from tests.stream.standalone import kill_tree, on, standalone
 from tests.stream.test_stream import LOAD, check_against_oracle, letters
-from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 
 
 def test_a_worker_killed_in_the_middle_loses_nothing(settings: Settings, tmp_path: Path) -> None:
-    ensure_topics(settings.kafka, settings.topics)
     load = Load(settings)
     with standalone(tmp_path, workers=2) as spark:
         stream = StreamProcess(on(settings, spark, tmp_path / "checkpoint"), tmp_path)

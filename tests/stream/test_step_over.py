@@ -44,15 +44,24 @@ class DamagedCheckpoint(FakeCheckpoint):
         raise TidemarkError("cannot read the checkpoint")
 
 
-def send(settings: Settings, *sizes: int) -> None:
-    """A batch of one record of zeros for each size, in gzip."""
+def send(settings: Settings, *records: dict[str, Any]) -> None:
+    """Creates the topics; a batch of one record for each, in gzip."""
+    ensure_topics(settings.kafka, settings.topics)
     producer: Any = make_producer(
         settings.kafka, compression_type="gzip", max_request_size=2**30, linger_ms=0
     )
     topic = settings.topics.replica_state
-    for size in sizes:
-        producer.send(topic, value=bytes(size), partition=PARTITION).get(60)
+    for record in records:
+        producer.send(topic, partition=PARTITION, **record).get(60)
     producer.close()
+
+
+def zeros(*sizes: int) -> list[dict[str, Any]]:
+    return [{"value": bytes(size)} for size in sizes]
+
+
+def at(*timestamps_ms: int) -> list[dict[str, Any]]:
+    return [{"value": b"{}", "timestamp_ms": each} for each in timestamps_ms]
 
 
 def log_start(settings: Settings) -> int:
@@ -63,9 +72,8 @@ def log_start(settings: Settings) -> int:
 def test_only_the_batch_that_was_cut_short_is_read_and_what_cannot_be_unpacked_goes(
     settings: Settings,
 ) -> None:
-    ensure_topics(settings.kafka, settings.topics)
     topic = settings.topics.replica_state
-    send(settings, 10, 40_000_000, 10, 40_000_000, 10, 40_000_000)
+    send(settings, *zeros(10, 40_000_000, 10, 40_000_000, 10, 40_000_000))
     unread = [
         FakeCheckpoint(topic, ()),
         FakeCheckpoint(topic, (1, 4), is_finished=True),
@@ -87,15 +95,6 @@ def test_only_the_batch_that_was_cut_short_is_read_and_what_cannot_be_unpacked_g
     assert log_start(settings) == 6
 
 
-def send_at(settings: Settings, *timestamps_ms: int) -> None:
-    """A record with each timestamp."""
-    producer: Any = make_producer(settings.kafka, linger_ms=0)
-    topic = settings.topics.replica_state
-    for at_ms in timestamps_ms:
-        producer.send(topic, value=b"{}", partition=PARTITION, timestamp_ms=at_ms).get(60)
-    producer.close()
-
-
 def letters(settings: Settings) -> list[DeadLetter]:
     found = [
         decode_record(record.value)
@@ -107,9 +106,8 @@ def letters(settings: Settings) -> list[DeadLetter]:
 def test_a_timestamp_that_spark_does_not_take_is_a_dead_letter_that_names_its_place(
     settings: Settings,
 ) -> None:
-    ensure_topics(settings.kafka, settings.topics)
     topic = settings.topics.replica_state
-    send_at(settings, 0, -MAX_TIMESTAMP_MS, -MAX_TIMESTAMP_MS - 1, 1, -(2**62), 2)
+    send(settings, *at(0, -MAX_TIMESTAMP_MS, -MAX_TIMESTAMP_MS - 1, 1, -(2**62), 2))
     step_over(settings, FakeCheckpoint(topic, (1, 2)))
     assert (log_start(settings), letters(settings)) == (0, [])
     step_over(settings, FakeCheckpoint(topic, (1, 6)))
@@ -123,22 +121,20 @@ def test_a_timestamp_that_spark_does_not_take_is_a_dead_letter_that_names_its_pl
 
 
 @pytest.mark.parametrize(
-    "send_one",
-    [
-        pytest.param(lambda settings: send(settings, 700_000_000), marks=pytest.mark.soak),
-        lambda settings: send_at(settings, -(2**62)),
-    ],
+    ("make", "number"),
+    [pytest.param(zeros, 700_000_000, marks=pytest.mark.soak), (at, -(2**62))],
     ids=["unpacks to 700 MB", "timestamp"],
 )
 def test_a_record_that_ends_the_stream_ends_it_once(
-    settings: Settings, stream: Callable[..., StreamProcess], send_one: Callable[[Settings], None]
+    settings: Settings,
+    stream: Callable[..., StreamProcess],
+    make: Callable[[int], list[dict[str, Any]]],
+    number: int,
 ) -> None:
-    ensure_topics(settings.kafka, settings.topics)
-
     first = stream(settings)
     publish_passes(settings, LOAD, [0])
     first.wait_for(lambda: bool(first.lines("batch")), "batch")
-    send_one(settings)
+    send(settings, *make(number))
     assert first.process.wait(120) == 1
     publish_passes(settings, LOAD, [1])
     again = stream(settings)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -17,14 +13,15 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from tests.processes import descendants, wait_gone
-from tests.stream.conftest import StreamProcess, write_config
+from tests.processes import descendants, kill, wait_gone
+from tests.stream.conftest import StreamProcess, start_notifier
+from tests.stream.supervised import jvms
 from tests.stream.synthetic import SyntheticPasses, reduce_all
 from tests.stream.topics import Publisher, read_all
 from tidemark.core.records import Alert, decode_record
 from tidemark.kafka.topics import ensure_topics
 from tidemark.reduce.rows import RawRecord
-from tidemark.settings import Export, Notify, Receiver, Settings
+from tidemark.settings import Settings
 from tidemark_lab.brokers.receiver import ReceivedAlert, WebhookReceiver
 from tidemark_lab.brokers.wait import wait_until
 
@@ -83,12 +80,14 @@ def check_against_oracle(settings: Settings, sent: list[RawRecord]) -> None:
     assert letters(settings) == {row.key for row in rows if row.destination == "dead_letters"}
 
 
-def transitions(alerts: Iterable[Alert]) -> Counter[tuple[str, str, int]]:
-    """(fingerprint, status, start in milliseconds): each is delivered once."""
+def transitions(sent: list[RawRecord]) -> Counter[tuple[str, str, int]]:
+    """(fingerprint, status, start in milliseconds) by the reducer alone: each is delivered once."""
+    rows = reduce_all(sent, LOAD.groups)
+    values = [row.value for row in rows if row.destination == "alerts" and row.value is not None]
     return Counter(
         (alert.fingerprint, alert.state, round(alert.starts_at * 1000))
-        for alert in alerts
-        if alert.state != "update"
+        for alert in map(decode_record, values)
+        if isinstance(alert, Alert) and alert.state != "update"
     )
 
 
@@ -103,13 +102,7 @@ def posted(alerts: Iterable[ReceivedAlert]) -> list[tuple[str, str, int]]:
 
 def check_webhook(webhook: WebhookReceiver, sent: list[RawRecord]) -> None:
     """Each transition reached the receiver, and none of them twice."""
-    rows = reduce_all(sent, LOAD.groups)
-    alerts = [
-        decode_record(row.value)
-        for row in rows
-        if row.destination == "alerts" and row.value is not None
-    ]
-    expected = transitions(alert for alert in alerts if isinstance(alert, Alert))
+    expected = transitions(sent)
     wait_until(
         lambda: set(posted(webhook.alerts())) == set(expected), 30.0, "every transition is posted"
     )
@@ -121,24 +114,10 @@ def check_webhook(webhook: WebhookReceiver, sent: list[RawRecord]) -> None:
 def webhook(settings: Settings, tmp_path: Path) -> Iterator[WebhookReceiver]:
     """A receiver, and an exporter that delivers to it what the test's topics hold."""
     with WebhookReceiver() as receiver:
-        notify = Notify(receivers=[Receiver(name="on-call", url=receiver.url)])
-        config = write_config(
-            structs.replace(settings, notify=notify, export=Export(listen="127.0.0.1:0")), tmp_path
-        )
         ensure_topics(settings.kafka, settings.topics)
-        with (tmp_path / "export.log").open("wb") as log:
-            command = [
-                sys.executable,
-                "-m",
-                "tidemark.cli",
-                "export",
-                "--only-notify",
-                "--config",
-                str(config),
-            ]
-            exporter = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        exporter = start_notifier(settings, tmp_path, receiver.url)
         yield receiver
-        assert exporter.poll() is None, (tmp_path / "export.log").read_text()
+        assert exporter.poll() is None, (tmp_path / "export.txt").read_text()
         exporter.terminate()
         assert exporter.wait(15) == 0
 
@@ -195,17 +174,12 @@ def test_lost_jvm_is_one_line_and_the_checkpoint_refuses_a_configuration_that_di
 ) -> None:
     first = stream(settings)
     first.wait_for(lambda: bool(first.lines("query started")), "the query")
-    jvm = next(
-        pid
-        for pid in descendants(first.process.pid)
-        if Path(f"/proc/{pid}/comm").read_text().strip() == "java"
-    )
-    os.kill(jvm, signal.SIGKILL)
+    kill(jvms(first.process.pid)[:1])
     assert first.process.wait(120) == 1
     assert "Spark's JVM ended" in error_line(first, is_jvm_lost=True)
 
-    changed = msgspec.structs.replace(
-        settings, stream=msgspec.structs.replace(settings.stream, store_provider="rocksdb")
+    changed = structs.replace(
+        settings, stream=structs.replace(settings.stream, store_provider="rocksdb")
     )
     second = stream(changed, "--once")
     assert second.process.wait(120) == 2
@@ -230,8 +204,8 @@ def error_line(process: StreamProcess, *, is_jvm_lost: bool = False) -> str:
 def test_unreachable_bootstrap_server_is_one_line(settings: Settings, stream: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    lost = msgspec.structs.replace(
-        settings, kafka=msgspec.structs.replace(settings.kafka, bootstrap_servers=[address])
+    lost = structs.replace(
+        settings, kafka=structs.replace(settings.kafka, bootstrap_servers=[address])
     )
     # Without --once it waits for Kafka: tests/verbs/test_up_without_kafka.py.
     process = stream(lost, "--once")
@@ -243,9 +217,7 @@ def test_port_in_use_is_one_line(settings: Settings, stream: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         process = stream(
-            msgspec.structs.replace(
-                settings, stream=msgspec.structs.replace(settings.stream, listen=address)
-            )
+            structs.replace(settings, stream=structs.replace(settings.stream, listen=address))
         )
         assert process.process.wait(120) == 1
     assert f"cannot listen on {address}" in error_line(process)
@@ -254,9 +226,7 @@ def test_port_in_use_is_one_line(settings: Settings, stream: Start) -> None:
 def test_other_number_of_partitions_is_one_line(settings: Settings, stream: Start) -> None:
     ensure_topics(settings.kafka, settings.topics)
     process = stream(
-        msgspec.structs.replace(
-            settings, topics=msgspec.structs.replace(settings.topics, partitions=5)
-        )
+        structs.replace(settings, topics=structs.replace(settings.topics, partitions=5))
     )
     assert process.process.wait(120) == 1
     assert "has 4 partitions, but the configuration says 5" in error_line(process)

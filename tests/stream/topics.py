@@ -9,14 +9,19 @@ from kafka import TopicPartition
 
 from tests.stream.synthetic import SyntheticPasses
 from tidemark.kafka.client import make_consumer, make_producer
+from tidemark.kafka.topics import ensure_topics
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Settings
 
 
 class Publisher:
-    """Publishes to the event topic as a collector does, and remembers what Kafka made of it."""
+    """Publishes to the event topic as a collector does, and remembers what Kafka made of it.
+
+    Creates the topics.
+    """
 
     def __init__(self, settings: Settings) -> None:
+        ensure_topics(settings.kafka, settings.topics)
         self._topic = settings.topics.replica_state
         self._producer: Any = make_producer(settings.kafka, acks=1)
         self._sent: list[tuple[Any, bytes]] = []

@@ -19,7 +19,7 @@ from tidemark_lab.brokers.wait import comes_true, wait_until
 from tidemark_lab.drills.pipeline import Pipeline
 from tidemark_lab.faults.disk_faults import SmallDisk
 from tidemark_lab.faults.fault import Fault
-from tidemark_lab.judge.expected import FirstSeen, Mark, ReceivedAlert, open_alerts
+from tidemark_lab.judge.expected import FirstSeen, Mark, ReceivedAlert, named_broker, open_alerts
 from tidemark_lab.judge.truth import Removed, Replicas, Truth, establish
 from tidemark_lab.judge.verdict import Shown
 
@@ -190,7 +190,7 @@ class Stage:
             and alert.state == "firing"
             and labels.get("topic", self.topic) == self.topic
             and received_at >= since
-            and (broker is None or labels.get("broker") == str(broker))
+            and broker in (None, named_broker(alert))
         }
 
     def open_alerts(self) -> set[str]:

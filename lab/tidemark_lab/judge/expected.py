@@ -79,7 +79,7 @@ class Expected:
             alert.labels["alertname"] == self.alert
             and alert.state == "firing"
             and self.severity in (None, alert.labels["severity"])
-            and self.broker in (None, int(alert.labels.get("broker", -1)))
+            and self.broker in (None, named_broker(alert))
         )
 
     def allowed_seconds(self, thresholds: Thresholds, pass_seconds: float = 1.0) -> float:
@@ -88,6 +88,12 @@ class Expected:
         held = {"BROKER_DOWN": PAUSE_MS / 1000, "ZOMBIE_LEADER": thresholds.zombie_leader_ms / 1000}
         updated = UPDATE_SECONDS if self.follows else 0.0
         return passes * pass_seconds + held.get(self.detector, 0.0) + updated + EXTRA_SECONDS
+
+
+def named_broker(alert: Alert) -> int | None:
+    """The suspected cause, or else the leader, as of an election, which has no suspect."""
+    broker = alert.labels.get("broker")
+    return alert.evidence.get("leader") if broker is None else int(broker)
 
 
 def hysteresis_passes(detector: str, thresholds: Thresholds) -> int:

@@ -13,7 +13,7 @@ from math import inf
 from typing import Final
 
 from tidemark.core.records import ReplicaView, View
-from tidemark.core.text import duration
+from tidemark.core.text import answer_text, duration
 
 # The threshold lag_ms of a topic: a follower further behind is about to leave the in-sync set.
 LagThreshold = Callable[[str | None], float]
@@ -77,7 +77,7 @@ def candidates_of(view: View, lag_threshold_ms: float) -> Candidates:
 def _disqualification(replica: ReplicaView, view: View, lag_threshold_ms: float) -> str | None:
     log_end, epoch = replica.log_end_offset, replica.leader_epoch
     if replica.error is not None:
-        return f"it does not answer ({replica.error})"
+        return f"it {answer_text(replica.error)} ({replica.error})"
     if log_end is None:
         return "it does not report its log end"
     if epoch is not None and view.leader_epoch is not None and epoch < view.leader_epoch:

@@ -13,6 +13,7 @@ from tidemark.assess.candidates import ANY_LAG, Candidates, candidates_of
 from tidemark.assess.replica_logs import logs_by_broker, newest_leadership
 from tidemark.core.epoch_ranges import EpochRange, first_divergent_offset, last_common_offset
 from tidemark.core.records import ReplicaView, View
+from tidemark.core.text import answer_text
 
 Standing = Literal["leader", "in_sync", "eligible", "out_of_sync"]
 _UNKNOWN: Final = -1
@@ -217,7 +218,7 @@ def _doubt(
     if broker in candidates.disqualified:
         return candidates.disqualified[broker]
     if replica.error is not None:
-        return f"it does not answer ({replica.error})"
+        return f"it {answer_text(replica.error)} ({replica.error})"
     if diverges_at is not None:
         return f"its log diverges at {diverges_at}"
     log_end = replica.log_end_offset

@@ -42,6 +42,7 @@ from tidemark.core.events import (
     PartitionDeleted,
     Pass,
 )
+from tidemark.core.fetch_links import LinkCounter
 from tidemark.garbage_collector import collection_paused
 from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, Collect
@@ -97,6 +98,7 @@ class PassRunner:
         self.answered_at = time.monotonic()
         self.observed = self.thinned = self.missed = 0
         self.outcomes: dict[int, str] = {}
+        self._links = LinkCounter()
         # Brokers that are in `outcomes`; each answered since the start.
         self._have_answered: set[int] = set()
         self._settings = settings
@@ -320,7 +322,9 @@ class PassRunner:
         missed = {partitions[place] for place in missed_elsewhere if place in partitions}
         for watched in missed:
             watched.forget_quiet_state()
-        observer = Observer(self.outcomes, self._wall, self._started, self._settings.thin_seconds)
+        observer = Observer(
+            self.outcomes, self._wall, self._started, self._settings.thin_seconds, self._links
+        )
         now = time.monotonic()
         self.observed = 0
         for watched in partitions.values():
@@ -370,6 +374,7 @@ class PassRunner:
             quorum_epoch=quorum.epoch if quorum else None,
             reassigning=self._reader.reassigning,
             shard=f"{cluster.shard}/{cluster.shards}" if cluster.shards > 1 else None,
+            links=self._links.take(self._wall(ended)),
         )
 
     def close(self) -> None:

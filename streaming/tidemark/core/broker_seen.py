@@ -28,6 +28,13 @@ class Departure(Struct, array_like=True):
     orderly: bool = False
     # Some of the partitions, as the newest pass of the departure lists them.
     names: list[str] = []
+    # The broker that made it late or gave no answer; None: not known.
+    suspected: int | None = None
+
+    @property
+    def at(self) -> float:
+        """When it ended."""
+        return self.ended
 
     @property
     def is_broker_wide(self) -> bool:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.broker_seen import UNSEEN, BrokerSeen
+from tidemark.core.events import Link
 from tidemark.core.jmx import NodeJmx
 from tidemark.core.tracked_alert import TrackedAlert
 
@@ -67,6 +68,8 @@ class CollectorClock(Struct, array_like=True):
     blind_passes: int = 0
     # Partitions of its share.
     partitions: int | None = None
+    # `Pass.links`.
+    links: list[Link] | None = None
 
 
 class PurgatorySample(Struct, array_like=True):
@@ -249,6 +252,19 @@ class ClusterState(Struct, array_like=True):
                 else None
             )
         )
+
+    @property
+    def links(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """(leader, follower) -> `Pass.links` over all shares.
+
+        Empty: no follower is late, or no collector counts them.
+        """
+        merged: dict[tuple[int, int], tuple[int, int]] = {}
+        for links in self._of_shares(lambda clock: clock.links):
+            for leader, follower, moving, late in links:
+                known = merged.get((leader, follower), (0, 0))
+                merged[leader, follower] = (known[0] + moving, known[1] + late)
+        return merged
 
     def _of_shares(self, count: Callable[[CollectorClock], Count | None]) -> list[Count]:
         """A count by each collector that is alive at the newest pass, once per share."""

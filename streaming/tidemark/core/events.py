@@ -30,6 +30,7 @@ MAX_REPLICAS: Final = 64
 MAX_LINEAGE: Final = 8
 MAX_LEFT_NAMES: Final = 5
 MAX_FAST_SAMPLES: Final = 16
+MAX_LINKS: Final = 4096
 
 Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Epoch = Annotated[int, Meta(ge=0, lt=2**31)]
@@ -60,9 +61,9 @@ OK: Final = "ok"
 REFUSED: Final = "refused"
 TIMED_OUT: Final = "timed_out"
 UNREACHABLE: Final = "unreachable"
-CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
-# No broker lists it, so nothing was asked: it is down or was never started.
+# No broker lists it, so it was not asked.
 UNLISTED: Final = "unlisted"
+CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
 # Why a partition changed, as far as its metadata log shows it.
 Cause = Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"]
 
@@ -376,6 +377,10 @@ class BrokerAnswer(Struct, kw_only=True, omit_defaults=True):
     led_shrinks_of_absent: SmallCount | None = None
 
 
+# A leader, a follower; the partitions of the share in which the follower had records to fetch from
+# it lately, and those of them in which it lacks one that the leader had at least 2 s before.
+Link = tuple[Broker, Broker, SmallCount, SmallCount]
+
 # topic -> inclusive ranges of partitions
 Ranges = dict[Topic, list[tuple[PartitionNumber, PartitionNumber]]]
 
@@ -406,6 +411,9 @@ class Pass(Struct, array_like=True, tag="pass", tag_field="kind", kw_only=True, 
     reassigning: SmallCount | None = None
     # The share of the cluster that this collector watches ("1/4": the second of four); null: all.
     shard: Annotated[str, Meta(max_length=32)] | None = None
+    # The links on which a follower is late, and those that have a leader or a follower in common
+    # with one of them. Followers that give no answer are not counted. Null: not counted.
+    links: Annotated[list[Link], Meta(max_length=MAX_LINKS)] | None = None
 
 
 Event = (

@@ -16,7 +16,7 @@ from msgspec import Struct
 from tidemark.core.errors import StateError
 from tidemark.core.leader_epochs import Committed, LineageEntries
 from tidemark.core.offset_history import OffsetHistory
-from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
+from tidemark.core.shrink_causes import OF_THE_BROKER, ShrinkCause, ShrinkExplanation
 from tidemark.core.sparse_state import (
     CheckpointSeen,
     LogReset,
@@ -72,11 +72,20 @@ class Shrink(Struct, array_like=True, gc=False):
     cause: ShrinkCause
     # Whether a record of the metadata log gives the cause.
     recorded: bool = False
+    # The broker that made it late, where the links of that moment show it.
+    suspect: int | None = None
 
     @property
     def explanation(self) -> ShrinkExplanation:
         """The cause with its certainty."""
-        return ShrinkExplanation(self.cause, self.recorded)
+        return ShrinkExplanation(self.cause, self.recorded, self.suspect)
+
+    @property
+    def suspected(self) -> int | None:
+        """The suspected cause: the broker that drove it out, itself, or None."""
+        if self.suspect is None and self.cause in OF_THE_BROKER:
+            return self.broker
+        return self.suspect
 
 
 class LossCandidate(Struct, array_like=True):

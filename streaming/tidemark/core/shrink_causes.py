@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class ShrinkCause(StrEnum):
@@ -19,7 +19,20 @@ class ShrinkCause(StrEnum):
 
 
 class ShrinkExplanation(NamedTuple):
-    """`recorded`: a record of the metadata log gives the cause. Otherwise it is a suspicion."""
+    """`recorded`: a record of the metadata log gives the cause. Otherwise it is a suspicion.
+
+    `suspect`: the broker that made it late then, where other partitions showed it.
+    """
 
     cause: ShrinkCause
     recorded: bool = False
+    suspect: int | None = None
+
+
+# The broker that left is itself the cause.
+OF_THE_BROKER: Final = (
+    ShrinkCause.NO_ANSWER,
+    ShrinkCause.STOPPED_OR_FENCED,
+    ShrinkCause.FENCING,
+    ShrinkCause.CONTROLLED_SHUTDOWN,
+)

@@ -11,6 +11,17 @@ from typing import Final
 
 # The last second of the year 9999, in Unix seconds: the largest time that a datetime holds.
 LAST_SECOND: Final = 253402300799.0
+_HOSTS_NONE: Final = "does not host this partition"
+_ANSWERS: Final = {
+    "NOT_LEADER_OR_FOLLOWER": _HOSTS_NONE,
+    "UNKNOWN_TOPIC_OR_PARTITION": _HOSTS_NONE,
+    "REPLICA_NOT_AVAILABLE": _HOSTS_NONE,
+    "UNKNOWN_TOPIC_ID": "does not know this topic",
+    "INCONSISTENT_TOPIC_ID": "hosts a deleted topic of this name",
+    "KAFKA_STORAGE_ERROR": "cannot use the disk of this partition",
+    "FENCED_LEADER_EPOCH": "knows a later leader epoch",
+    "UNKNOWN_LEADER_EPOCH": "does not know the leader epoch yet",
+}
 _UNITS: Final = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
@@ -69,3 +80,10 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()
+
+
+def answer_text(error: str) -> str:
+    """What a replica's error says of its broker. An error of Kafka's protocol is an answer."""
+    if error in _ANSWERS:
+        return f"answers, and {_ANSWERS[error]}"
+    return "answers with an error" if error.isupper() else "does not answer"

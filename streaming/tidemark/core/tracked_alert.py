@@ -33,6 +33,8 @@ class TrackedAlert(Struct, array_like=True):
     revision: str = ""
     # A worse alert about the partition's replicas is open in its place.
     folded: bool = False
+    # Passes in a row in which its condition suspects another broker than `broker`.
+    suspects_other: int = 0
 
     @property
     def is_open(self) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
-from tidemark.detect.phrases import count_in_sync, describe_replicas
+from tidemark.detect.phrases import count_in_sync
+from tidemark.detect.suspect import describe_missing
 
 ID = "AT_MIN_ISR"
 
@@ -24,12 +25,15 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     danger = "If another one leaves, acks=all writes are refused"
     if minimum == 1:
         danger = f"Leader {state.leader} is the last one; without it the partition is offline"
+    suspected = describe_missing(state, context)
+    escalates_ms = context.thresholds.under_replicated_escalates_ms
     yield Condition(
-        severity=context.escalated(ID, context.thresholds.under_replicated_escalates_ms),
-        broker=missing[0],
+        severity=context.escalated(ID, escalates_ms),
+        broker=suspected.broker,
+        hold_ms=context.while_churning(escalates_ms, missing, suspected.broker),
         description=f"{context.name} has {count_in_sync(state)}, exactly "
         f"the minimum (min ISR {minimum}). {danger}. "
-        f"Missing: {describe_replicas(state, missing)}.",
+        f"Missing: {suspected.why}.",
         evidence={
             "in_sync_replicas": state.in_sync_replicas,
             "effective_min_in_sync_replicas": minimum,

@@ -106,7 +106,6 @@ def _condition(evidence: LossEvidence, context: Context) -> Condition:
     verb = "is" if end - start == 1 else "are"
     return Condition(
         severity="critical",
-        broker=evidence.leader,
         # Without epochs only the range distinguishes two losses of one partition.
         epochs=(evidence.leader_epoch_before, evidence.leader_epoch_after)
         if has_epochs

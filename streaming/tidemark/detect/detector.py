@@ -6,7 +6,7 @@ now, never transitions: counting, firing and resolving belong to the life cycle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -91,6 +91,13 @@ class Context:
     def escalated(self, detector: str, after_ms: float) -> Severity:
         """Info at first, and a warning once the partition's condition has held for so long."""
         return "warning" if self.held_ms(detector, None) >= after_ms else "info"
+
+    def while_churning(
+        self, hold_ms: float, brokers: Collection[int], suspect: int | None
+    ) -> float:
+        """The hold time of what these brokers do again and again: an open ISR_CHURN reports it."""
+        churning = {a.subject for a in self.alerts if a.firing and a.detector == "ISR_CHURN"}
+        return hold_ms if suspect in churning or churning.issuperset(brokers) else 0.0
 
     @property
     def at_risk(self) -> str:

@@ -22,6 +22,8 @@ from tidemark.evolve.sampled_leadership import is_led_anew
 
 ID = "EPOCH_BUMP_STORM"
 WINDOW_SECONDS: Final = 600.0
+# So many times as many elections within `EPOCH_START_SECONDS` are a storm too, a slow one.
+LONG_FACTOR: Final = 2
 
 
 class StormEvidence(Struct, kw_only=True):
@@ -43,9 +45,12 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     if after.sparse is None or not _is_elected(before, after):
         return
     since = context.now - WINDOW_SECONDS
-    recent = [s for s in after.sparse.epoch_starts if s.at >= since and _counts(s, after)]
+    starts = [start for start in after.sparse.epoch_starts if _counts(start, after)]
+    recent = [start for start in starts if start.at >= since]
     storms = (a for a in context.alerts if a.detector == ID)
     storm = next((a for a in storms if a.evidence_as(StormEvidence).last_at >= since), None)
+    if len(starts) >= LONG_FACTOR * context.thresholds.epoch_bumps:
+        recent = starts
     if len(recent) >= context.thresholds.epoch_bumps or (storm is not None and recent):
         yield _condition(after, context, recent, storm)
 
@@ -78,8 +83,8 @@ def _condition(
             count = known.elections + sum(start.at > known.last_at for start in recent)
     minutes = max(0.0, context.now - first.at) / 60.0
     lost = Counter(s.broker for s in after.shrinks if s.at >= first.at and s.broker == s.leader)
-    most = ((broker, times) for broker, times in lost.most_common(1) if times > 1)
-    suspect = storm.broker if storm is not None else next((b for b, _ in most), None)
+    most = (b for b, times in lost.most_common(1) if times > 1 and 2 * times > lost.total())
+    suspect = storm.broker if storm is not None else next(most, None)
     what, to = f"The leader of {context.name} changed {count} times", ""
     if has_epochs:
         what = f"The leader epoch of {context.name} rose {count} times"

@@ -12,7 +12,7 @@ from tidemark.assess.isr_removal import expect_removal, replica_lag_time_max_ms
 from tidemark.core import activity
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.text import counted
+from tidemark.core.text import answer_text, counted
 from tidemark.core.tracked_alert import is_firing, tracked
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import (
@@ -23,7 +23,8 @@ from tidemark.detect.measures import (
     shows_leader_before,
     uncommitted,
 )
-from tidemark.detect.thresholds import REMOVED_MS
+from tidemark.detect.suspect import suspect_of
+from tidemark.detect.thresholds import CAUGHT_UP_PASSES, REMOVED_MS
 
 ID = "FOLLOWER_LAG"
 # (records, milliseconds), both lower bounds.
@@ -44,17 +45,21 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
             continue
         records, milliseconds = lag
         how = ""
-        if inferred:
-            how = f". It does not answer ({follower.error}); the lag is inferred from the leader"
+        if follower.error is not None:
+            answers = answer_text(follower.error)
+            how = f". It {answers} ({follower.error}); the lag is inferred from the leader"
         in_sync = is_in_sync(state, broker)
         member = "still in sync" if in_sync else "not in sync"
+        suspect = suspect_of(state, broker, context)
+        why = f" {suspect.why}." if suspect.why else ""
         yield Condition(
             severity=context.severity(ID, broker, explained=_is_explained(state, broker, context)),
             subject=broker,
-            broker=broker,
+            broker=suspect.broker,
+            hold_ms=context.while_churning(REMOVED_MS, [broker], suspect.broker),
             description=f"Broker {broker} ({member}) is at least "
             f"{counted(records, 'record')} and {milliseconds / 1000:.1f} s behind leader "
-            f"{state.leader} in {context.name}{how}.{_removal(state, follower, context)}",
+            f"{state.leader} in {context.name}{how}.{_removal(state, follower, context)}{why}",
             evidence={
                 "leader": state.leader,
                 "leader_epoch": state.leader_epoch,
@@ -160,4 +165,5 @@ DETECTOR = Detector(
     state=evaluate,
     waits_ms=lambda thresholds: thresholds.lag_ms,
     can_judge=shows_leader_before,
+    clear_passes=CAUGHT_UP_PASSES,
 )

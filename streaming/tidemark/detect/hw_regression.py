@@ -81,7 +81,9 @@ def _under(entry: Committed) -> str:
 
 
 def _why(state: PartitionState, leader: ReplicaState, highest: Committed, *, held: bool) -> str:
-    end = leader.log_end_offset
+    end, log_start = leader.log_end_offset, leader.log_start_offset or 0
+    if (leader.high_watermark or 0) < log_start:
+        return f"It is below the log start {log_start} of that broker, so it is broken"
     if end is None or end < highest.surviving:
         return f"Its log ends at {end}; it is not proven yet whether the records above are lost"
     kept = keeps_committed(state)

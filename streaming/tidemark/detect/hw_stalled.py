@@ -10,53 +10,67 @@ from __future__ import annotations
 from typing import Final
 
 from tidemark.core import activity
-from tidemark.core.partition import PartitionState
+from tidemark.core.offset_history import age_ms, passed_at
+from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import (
+    answered,
+    followers,
     is_below_minimum,
     is_in_sync,
     is_reassigned,
     shows_leader,
     uncommitted,
 )
-from tidemark.detect.thresholds import REMOVED_MS
+from tidemark.detect.suspect import describe_missing, suspect_of
+from tidemark.detect.thresholds import CAUGHT_UP_PASSES, REMOVED_MS
 
 ID = "HW_STALLED"
+# replica.lag.time.max.ms by default: for so long a leader waits for a replica that was caught up.
+CAUGHT_UP_MS: Final = 30_000.0
+# Longer than a leader waits to answer a fetch (500 ms), and than it takes to append the answer.
+ONE_FETCH_SECONDS: Final = 3.0
 # When a silent replica has left the in-sync set, the high watermark moves within some fetch rounds.
 LEFT_SECONDS: Final = 10.0
+
+
+# The suspected cause, what holds the high watermark, and the replica that the leader waits for.
+_Holder = tuple[int | None, str, int | None]
 
 
 def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Both the stall and the wait must have lasted. A high watermark that moves late is lag."""
     limit_ms = context.thresholds.high_watermark_stalled_ms
     still_ms = (context.now - state.high_watermark_moved_at) * 1000.0
-    if state.leader is None or still_ms < limit_ms:
+    high_watermark, end = state.high_watermark, state.leader_log_end_offset
+    if state.leader is None or high_watermark is None or end is None or still_ms < limit_ms:
         return
+    leader = state.replica(state.leader)
+    log_start = (leader.log_start_offset if leader is not None else None) or 0
     window = uncommitted(state, context.now)
-    if window is None or window[1] < limit_ms:
+    records = end - max(high_watermark, log_start)
+    if window is None or window[1] < limit_ms or records <= 0:
         return
-    records, waited_ms = window
-    members = state.in_sync_replicas or []
-    holder = _holder(state)
-    passes = is_reassigned(state, context.now) or _is_failover(state, holder, context)
+    suspect, why, held_by = _find(state, context, log_start)
+    passes = is_reassigned(state, context.now) or _is_failover(state, held_by, context)
     is_short = context.held_ms(ID, None) < REMOVED_MS
     explained = is_below_minimum(state) or (passes and is_short)
     yield Condition(
         severity=context.severity(ID, None, explained=explained),
-        broker=holder if holder is not None else next(iter(state.missing), None),
-        description=f"The high watermark of {context.name} has been {state.high_watermark} for "
-        f"{still_ms / 1000:.1f} s with {counted(records, 'record')} above it: "
-        f"{_why(state, members, holder)}.",
+        broker=suspect,
+        hold_ms=context.while_churning(REMOVED_MS, state.assigned, suspect),
+        description=f"The high watermark of {context.name} has been {high_watermark} for "
+        f"{still_ms / 1000:.1f} s with {counted(records, 'record')} above it: {why}.",
         evidence={
             "leader": state.leader,
             "leader_epoch": state.leader_epoch,
-            "high_watermark": state.high_watermark,
-            "leader_log_end_offset": state.leader_log_end_offset,
+            "high_watermark": high_watermark,
+            "leader_log_end_offset": end,
             "uncommitted_records": records,
-            "uncommitted_ms": round(waited_ms),
-            "in_sync_replicas": members,
-            "held_by": holder,
+            "uncommitted_ms": round(window[1]),
+            "in_sync_replicas": state.in_sync_replicas or [],
+            "held_by": held_by,
         },
     )
 
@@ -70,42 +84,60 @@ def _is_failover(state: PartitionState, holder: int | None, context: Context) ->
     return changed and any(cluster.is_absent(broker, now) for broker in state.missing)
 
 
-def _why(state: PartitionState, members: list[int], holder: int | None) -> str:
+def _find(state: PartitionState, context: Context, log_start: int) -> _Holder:
+    leader, high_watermark = state.leader, state.high_watermark or 0
+    if high_watermark < log_start:
+        return leader, f"that of leader {leader} is broken, below its log start {log_start}", None
     if is_below_minimum(state):
-        minimum = state.effective_min_in_sync_replicas
-        return f"the in-sync set {members} is below min ISR {minimum}, so it cannot move"
-    if holder is None:
-        return "the replica that holds it is not known"
-    if holder == state.leader:
-        return (
-            f"every in-sync follower has them; check leader {holder} and its connection to the "
-            "controller"
-        )
-    return f"broker {holder} holds it"
-
-
-def _holder(state: PartitionState) -> int | None:
-    """The in-sync follower with the lowest log end offset; a silent one comes first.
-
-    It is the leader itself when every follower has all that the leader had before they were
-    sampled.
-    """
-    members = [
-        replica
-        for replica in state.replicas
-        if replica.broker != state.leader and is_in_sync(state, replica.broker)
-    ]
-    silent = [replica for replica in members if replica.error is not None]
-    if silent:
-        return silent[0].broker
-    ends = [(r.log_end_offset, r.broker) for r in members if r.log_end_offset is not None]
-    if not ends:
-        return None
-    end, broker = min(ends, key=lambda item: item[0])
+        members, minimum = state.in_sync_replicas or [], state.effective_min_in_sync_replicas
+        why = f"the in-sync set {members} is below min ISR {minimum}, so it cannot move"
+        return describe_missing(state, context).broker, why, None
+    waits_for = [r for r in followers(state) if _may_hold(state, r, context)]
+    if not waits_for:
+        return None, "the replica that holds it is not known", None
+    # The last answer of a silent one is a lower bound. It comes first where the ends are equal.
+    lowest = min(waits_for, key=lambda r: (r.log_end_offset or 0, r.error is None))
+    names = " or ".join(f"broker {replica.broker}" for replica in waits_for)
     # A new leader that does not know yet what is committed reports its log end offset only once.
     before = state.leader_end_before
     needed = state.leader_log_end_offset if before is None else before
-    return state.leader if needed is not None and end >= needed else broker
+    if lowest.error is None and (lowest.log_end_offset or 0) >= (needed or 0):
+        why = f"leader {leader} has not seen the next fetch of {names}, or does not advance it"
+        return None, why, None
+    if lowest.error is None and _has_fetched(state, lowest):
+        why = f"leader {leader} does not advance it, although {names} fetched above it"
+        return leader, why, None
+    suspect = suspect_of(state, lowest.broker, context)
+    why = f"broker {lowest.broker} holds it" + (f". {suspect.why}" if suspect.why else "")
+    return suspect.broker, why, lowest.broker
+
+
+def _may_hold(state: PartitionState, replica: ReplicaState, context: Context) -> bool:
+    """Whether the leader waits for it, in sync or about to join (maybeIncrementLeaderHW).
+
+    One that is not in sync has been caught up lately if it has a record above the high watermark.
+    """
+    if is_in_sync(state, replica.broker):
+        return replica.error is not None or replica.log_end_offset is not None
+    end, high_watermark = replica.log_end_offset, state.high_watermark
+    if not answered(state, replica) or end is None or high_watermark is None:
+        return False
+    waits_ms = age_ms(state.offset_history, end, context.now) or 0.0
+    return end >= high_watermark and waits_ms < CAUGHT_UP_MS
+
+
+def _has_fetched(state: PartitionState, replica: ReplicaState) -> bool:
+    """Whether its log ends more than one fetch response above the high watermark.
+
+    A response has records of the moment when the first of them could be fetched. It has fetched
+    again if it holds one that the leader appended later.
+    """
+    history = state.offset_history
+    appended_at = passed_at(history, (replica.log_end_offset or 0) - 1)[0]
+    waits_since = passed_at(history, state.high_watermark or 0)[1]
+    if appended_at is None or waits_since is None:
+        return False
+    return appended_at > max(waits_since, state.high_watermark_moved_at) + ONE_FETCH_SECONDS
 
 
 DETECTOR = Detector(
@@ -117,4 +149,5 @@ DETECTOR = Detector(
     state=evaluate,
     waits_ms=lambda thresholds: thresholds.high_watermark_stalled_ms,
     can_judge=shows_leader,
+    clear_passes=CAUGHT_UP_PASSES,
 )

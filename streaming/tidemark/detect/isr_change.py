@@ -5,11 +5,12 @@ Ends when the set is complete, or has not changed for five minutes.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 from tidemark.core import activity
-from tidemark.core.partition import PartitionState, Shrink
-from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
+from tidemark.core.partition import IsrChange, PartitionState, Shrink
+from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.phrases import cause_text, leader_text
 
@@ -21,34 +22,53 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Names the broker that left, under which leader and the suspected cause."""
     if not state.missing or len(state.isr_history) < 2:
         return
-    before, changed = state.isr_history[-2:]
-    if context.now - changed.at > QUIET_SECONDS:
+    newest = state.isr_history[-1]
+    if context.now - newest.at > QUIET_SECONDS:
         return
-    left = [shrink for shrink in state.shrinks if shrink.broker in state.missing]
-    unseen = Shrink(
-        changed.at, state.missing[0], state.leader, *ShrinkExplanation(ShrinkCause.UNKNOWN)
-    )
-    shrink = left[-1] if left else unseen
-    under = leader_text(shrink.leader)
-    if shrink.leader == shrink.broker:
-        under = "as the leader"
-    members = changed.in_sync_replicas
+    before, after, shrink = _change(state)
+    if shrink is not None:
+        under = leader_text(shrink.leader)
+        if shrink.leader == shrink.broker:
+            under = "as the leader"
+        what = f"broker {shrink.broker} left {under} ({cause_text(shrink.explanation)})"
+    else:
+        joined = [b for b in after.in_sync_replicas if b not in before.in_sync_replicas]
+        what = f"{_names(joined)} joined. Missing: {_names(state.missing)}"
+    now = "" if after is newest else f" It is {newest.in_sync_replicas} now."
     yield Condition(
         severity="info",
-        broker=shrink.broker,
+        broker=None if shrink is None else shrink.suspected,
         description=f"The in-sync set of {context.name} went from {before.in_sync_replicas} to "
-        f"{members}; broker {shrink.broker} left {under} ({cause_text(shrink.explanation)}).",
+        f"{after.in_sync_replicas}; {what}.{now}",
         evidence={
             "before": before.in_sync_replicas,
-            "after": members,
+            "after": after.in_sync_replicas,
             "missing": state.missing,
-            "leader": shrink.leader,
+            "leader": state.leader if shrink is None else shrink.leader,
             "leader_epoch": state.leader_epoch,
-            "suspected_cause": shrink.cause,
-            "changed_at": changed.at,
+            "suspected_cause": ShrinkCause.UNKNOWN if shrink is None else shrink.cause,
+            "changed_at": after.at,
         },
-        revision=",".join(str(member) for member in sorted(members)),
+        revision=",".join(str(member) for member in sorted(newest.in_sync_replicas)),
     )
+
+
+def _change(state: PartitionState) -> tuple[IsrChange, IsrChange, Shrink | None]:
+    """The newest change that removed a broker which is missing now: the sets around it, its shrink.
+
+    Without one, as where the first set was incomplete: the newest change.
+    """
+    shrinks = {(s.at, s.broker): s for s in state.shrinks if s.broker in state.missing}
+    changes = list(pairwise(state.isr_history))
+    for before, after in reversed(changes):
+        for broker in reversed(before.in_sync_replicas):
+            if broker not in after.in_sync_replicas and (after.at, broker) in shrinks:
+                return before, after, shrinks[after.at, broker]
+    return *changes[-1], None
+
+
+def _names(brokers: list[int]) -> str:
+    return " and ".join(f"broker {broker}" for broker in brokers)
 
 
 # One pass is enough: the change itself is the fact, no measurement near a threshold. Two passes

@@ -17,6 +17,7 @@ from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import answered, shows_leader_before
+from tidemark.detect.suspect import describe_missing
 
 ID = "LEADER_ALONE"
 
@@ -45,9 +46,10 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
         for broker in others
     )
     is_short = context.held_ms(ID, None) < context.thresholds.under_replicated_escalates_ms
+    suspected = describe_missing(state, context)
     yield Condition(
         severity=context.severity(ID, None, explained=explained and is_short),
-        broker=next(iter(state.missing), None),
+        broker=suspected.broker,
         description=f"Leader {leader.broker} is the only replica of {context.name} in sync. "
         f"{_how_many(records, age, unknown, silent, at_most)}; {_acknowledged(state)}.",
         evidence={

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tidemark.core.partition import PartitionState, ReplicaState
+from collections.abc import Collection
+
+from tidemark.core.partition import PartitionState
 from tidemark.core.shrink_causes import ShrinkExplanation
+from tidemark.core.text import answer_text
 
 
 def cause_text(shrink: ShrinkExplanation) -> str:
@@ -27,16 +30,18 @@ def count_in_sync(state: PartitionState) -> str:
     return f"{text} (and {added} of {len(state.adding)} being added)" if added else text
 
 
-def describe_replicas(state: PartitionState, brokers: list[int]) -> str:
-    """Each replica's broker, with its error or else the cause of its last shrink."""
-    causes = {shrink.broker: shrink.explanation for shrink in state.shrinks}
-    return ", ".join(
-        f"broker {broker}{_absence(state.replica(broker), causes.get(broker))}"
-        for broker in brokers
-    )
+def describe_replicas(
+    state: PartitionState, brokers: list[int], explained: Collection[int] = ()
+) -> str:
+    """Each replica's broker, with its error or else the cause of its last shrink.
 
-
-def _absence(replica: ReplicaState | None, cause: ShrinkExplanation | None) -> str:
-    if replica is not None and replica.error is not None:
-        return f" (does not answer: {replica.error})"
-    return "" if cause is None else f" (answers; {cause_text(cause)})"
+    The text says more of those `explained`.
+    """
+    texts = {s.broker: f" (answers; {cause_text(s.explanation)})" for s in state.shrinks}
+    texts |= dict.fromkeys(explained, " (answers)")
+    texts |= {
+        replica.broker: f" ({answer_text(replica.error)}: {replica.error})"
+        for replica in state.replicas
+        if replica.error is not None
+    }
+    return ", ".join(f"broker {broker}{texts.get(broker, '')}" for broker in brokers)

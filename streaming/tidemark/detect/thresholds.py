@@ -14,6 +14,8 @@ from tidemark.core.sparse_state import MAX_EPOCH_STARTS
 # By then Kafka has removed a silent follower from the in-sync set: after replica.lag.time.max.ms
 # (30 s), or at the end of its session.
 REMOVED_MS: Final = 60_000.0
+# A follower that fetches now and then catches up for a moment: lag and stall end once that lasts.
+CAUGHT_UP_PASSES: Final = 10
 
 # Topics whose threshold is remembered.
 MAX_TOPICS: Final = 20_000

@@ -78,7 +78,7 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
         epoch = known.leader_epoch_after
         if loss is not None and loss.confirmed and _explains(known, loss, after):
             yield _with_loss(alert, known, loss)
-        elif recorded and epoch == after.leader_epoch and _is_suspicion(alert, known):
+        elif recorded and epoch == after.leader_epoch and _is_suspicion(known):
             proof = (
                 "The metadata log marks its leader as recovering, which only an unclean election "
                 "does"
@@ -139,7 +139,6 @@ def _recorded_late(after: PartitionState, context: Context) -> Condition:
     leader, epoch = after.leader, after.leader_epoch
     return Condition(
         severity="warning",
-        broker=leader,
         epochs=(None, epoch),
         description=f"Suspected unclean election: broker {leader} leads {context.name}"
         f"{_since(epoch)}, and the metadata log marks it as recovering: no replica was in sync or "
@@ -155,10 +154,10 @@ def _recorded_late(after: PartitionState, context: Context) -> Condition:
     )
 
 
-def _is_suspicion(alert: TrackedAlert, known: ElectionEvidence) -> bool:
+def _is_suspicion(known: ElectionEvidence) -> bool:
     """Whether recovering decides it: the election of a last known leader is recovering too."""
     last_known = known.last_known_eligible_leader_replicas_before
-    return known.verdict is ElectionVerdict.SUSPECTED and last_known != [alert.broker]
+    return known.verdict is ElectionVerdict.SUSPECTED and last_known != [known.leader]
 
 
 def _condition(
@@ -173,7 +172,6 @@ def _condition(
     severity: Severity = "critical" if verdict is ElectionVerdict.UNCLEAN else "warning"
     return Condition(
         severity=severity,
-        broker=election.leader,
         epochs=_incident(election.epoch_before, election.epoch_after, before.observed_at),
         description=f"{verdict.capitalize()} election: broker {election.leader} leads "
         f"{context.name}{_since(election.epoch_after)}; the in-sync set before was "
@@ -230,9 +228,8 @@ def _with_loss(alert: TrackedAlert, known: ElectionEvidence, loss: LossCandidate
     return Condition(
         severity="warning",
         subject=alert.subject,
-        broker=alert.broker,
         epochs=_incident(known.leader_epoch_before, known.leader_epoch_after, known.seen_before_at),
-        description=f"Suspected unclean election: broker {alert.broker} leads"
+        description=f"Suspected unclean election: broker {known.leader} leads"
         f"{_since(known.leader_epoch_after)}. Committed records {_of_before(known)} are proven to "
         "be lost: either the election was unclean, or a disk lost records.",
         evidence=known,
@@ -247,9 +244,8 @@ def _confirmed(alert: TrackedAlert, known: ElectionEvidence, proof: str) -> Cond
     return Condition(
         severity="critical",
         subject=alert.subject,
-        broker=alert.broker,
         epochs=_incident(known.leader_epoch_before, known.leader_epoch_after, known.seen_before_at),
-        description=f"Unclean election: broker {alert.broker} leads"
+        description=f"Unclean election: broker {known.leader} leads"
         f"{_since(known.leader_epoch_after)}. It was {first}. {proof}.",
         evidence=replace(known, verdict=ElectionVerdict.UNCLEAN),
         revision=ElectionVerdict.UNCLEAN,

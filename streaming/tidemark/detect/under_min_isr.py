@@ -9,6 +9,7 @@ from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.phrases import count_in_sync, describe_replicas
+from tidemark.detect.suspect import describe_missing
 
 
 def evaluate(state: PartitionState, context: Context) -> Conditions:
@@ -17,7 +18,8 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     if state.leader is None or minimum is None or members is None or len(members) >= minimum:
         return
     missing, eligible = state.missing, state.eligible_leader_replicas
-    details = f" Missing: {describe_replicas(state, missing)}." if missing else ""
+    suspected = describe_missing(state, context)
+    details = f" Missing: {suspected.why}." if missing else ""
     # A reassignment to more replicas raises the minimum before the new replicas are in sync.
     copying = [broker for broker in state.adding if broker not in members]
     if copying:
@@ -27,7 +29,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
         details += f" Also eligible to lead: {eligible}."
     yield Condition(
         severity="critical",
-        broker=next(iter(missing), None),
+        broker=suspected.broker,
         description=f"{context.name} has {count_in_sync(state)} "
         f"and needs {minimum}: acks=all writes are refused.{details}",
         evidence={

@@ -8,7 +8,8 @@ from __future__ import annotations
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
-from tidemark.detect.phrases import count_in_sync, describe_replicas
+from tidemark.detect.phrases import count_in_sync
+from tidemark.detect.suspect import describe_missing
 
 ID = "UNDER_REPLICATED"
 
@@ -18,11 +19,13 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     missing = state.missing
     if not missing or all(context.in_grace(broker) for broker in missing):
         return
+    suspected = describe_missing(state, context)
+    escalates_ms = context.thresholds.under_replicated_escalates_ms
     yield Condition(
-        severity=context.escalated(ID, context.thresholds.under_replicated_escalates_ms),
-        broker=missing[0],
-        description=f"{context.name} has {count_in_sync(state)}. "
-        f"Missing: {describe_replicas(state, missing)}.",
+        severity=context.escalated(ID, escalates_ms),
+        broker=suspected.broker,
+        hold_ms=context.while_churning(escalates_ms, missing, suspected.broker),
+        description=f"{context.name} has {count_in_sync(state)}. Missing: {suspected.why}.",
         evidence={
             "assigned": state.assigned,
             "adding": state.adding,

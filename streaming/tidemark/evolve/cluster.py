@@ -76,7 +76,7 @@ def advance_clock(cluster: ClusterState, name: str, collector_epoch: int, event:
         fresh.in_sync = clock.in_sync
         fresh.blind_passes = clock.blind_passes
     fresh.blind_passes = fresh.blind_passes + 1 if _is_blind(event) else 0
-    fresh.partitions = event.partitions
+    fresh.partitions, fresh.links = event.partitions, event.links
     for answer in event.brokers:
         if answer.preferred is not None and answer.preferred_led is not None:
             fresh.preferred[answer.broker] = (answer.preferred, answer.preferred_led)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tidemark.assess.blame import blamed_of
 from tidemark.core.broker_seen import MAX_DEPARTURES, BrokerSeen, Departure
 from tidemark.core.cluster import MAX_BROKERS, ClusterState
 from tidemark.core.events import OK, BrokerAnswer
@@ -27,7 +28,8 @@ def count_in_sync(cluster: ClusterState, name: str, answers: list[BrokerAnswer],
         if known is not None:
             left = _fall(known, members) if answer.left is None else answer.left
             _note_return(seen, max(0, members - known + left))
-            _note_departure(seen, left, answer.left_most, at)
+            suspect = blamed_of(cluster.links, broker) if seen.answers else broker
+            _note_departure(seen, left, answer.left_most, at, suspect)
         clock.in_sync[broker] = members
         clock.serving[broker] = members if answer.serving is None else answer.serving
         if cluster.serving_of(broker):
@@ -48,7 +50,9 @@ def _note_return(seen: BrokerSeen, partitions: int) -> None:
         seen.departures[-1].returned += partitions
 
 
-def _note_departure(seen: BrokerSeen, partitions: int, names: list[str], at: float) -> None:
+def _note_departure(
+    seen: BrokerSeen, partitions: int, names: list[str], at: float, suspect: int | None
+) -> None:
     if not partitions:
         return
     last = seen.departures[-1] if seen.departures else None
@@ -59,3 +63,4 @@ def _note_departure(seen: BrokerSeen, partitions: int, names: list[str], at: flo
     last.partitions += partitions
     last.orderly |= at < seen.grace_until
     last.names = names or last.names
+    last.suspected = last.suspected if suspect is None else suspect

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from tidemark.assess.blame import blame
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import (
     CONTROLLED_SHUTDOWN,
@@ -148,7 +149,36 @@ def sampled_cause(
     before: PartitionState, event: Observation, broker: int, cluster: ClusterState | None
 ) -> ShrinkExplanation:
     """Why a broker left, as far as it shows outside of the controller: always a suspicion."""
-    return ShrinkExplanation(_suspected(before, event, broker, cluster))
+    cause, at = _suspected(before, event, broker, cluster), event.observed_at
+    # The other followers that were in sync, and whether they left with it.
+    others = set(before.in_sync_replicas or []) - {broker, before.leader}
+    beside = {other: other not in (event.in_sync_replicas or []) for other in others}
+    return ShrinkExplanation(
+        cause, suspect=_suspect(cause, before.leader, broker, cluster, at, beside)
+    )
+
+
+def _suspect(
+    cause: ShrinkCause,
+    leader: int | None,
+    broker: int,
+    cluster: ClusterState | None,
+    at: float,
+    beside: dict[int, bool] | None = None,
+) -> int | None:
+    """The broker that made this one late, as the newest pass or this partition shows it.
+
+    A leader that hangs removes followers when it goes on.
+    """
+    links = {} if cluster is None else cluster.links
+    if cause not in (ShrinkCause.LEADER_SHRINK, ShrinkCause.STOPPED_OR_FENCED):
+        return None
+    if cause is not ShrinkCause.LEADER_SHRINK:
+        beside = None
+    elif cluster is not None and leader is not None and cluster.is_absent(leader, at):
+        return leader
+    found = blame(links, leader, broker, beside)
+    return None if found is None else found.broker
 
 
 def _suspected(
@@ -186,7 +216,8 @@ def recorded_cause(
     """Why a broker left, by the record; what the record leaves open is a suspicion."""
     recorded = _RECORDED.get(event.cause or "")
     if recorded is not None:
-        return ShrinkExplanation(recorded, recorded=True)
+        suspect = _suspect(recorded, event.leader, broker, cluster, event.observed_at)
+        return ShrinkExplanation(recorded, recorded=True, suspect=suspect)
     if broker in event.removing or (event.replicas and broker not in event.replicas):
         return ShrinkExplanation(ShrinkCause.REASSIGNMENT)
     node = cluster.nodes.get(broker) if cluster is not None else None
@@ -196,7 +227,9 @@ def recorded_cause(
         return ShrinkExplanation(ShrinkCause.FENCING)
     if event.cause == "unknown":
         return ShrinkExplanation(ShrinkCause.UNKNOWN)
-    return ShrinkExplanation(ShrinkCause.LEADER_SHRINK)
+    cause = ShrinkCause.LEADER_SHRINK
+    suspect = _suspect(cause, event.leader, broker, cluster, event.observed_at)
+    return ShrinkExplanation(cause, suspect=suspect)
 
 
 def confirm_causes(

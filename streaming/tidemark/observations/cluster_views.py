@@ -7,15 +7,14 @@ from tidemark.core.events import Batch, Pass
 from tidemark.core.identity import split_key
 from tidemark.core.records import View
 from tidemark.detect.thresholds import Detection
-from tidemark.reduce.group import Fold
-from tidemark.reduce.group_state import GroupState
+from tidemark.observations.completed_passes import CompletingFold
 
 
-class NotedFold(Fold):
+class NotedFold(CompletingFold):
     """Folds as the stream does, and notes the newest pass of each collector, by cluster."""
 
     def __init__(self, detection: Detection) -> None:
-        super().__init__(GroupState(), detection, 0, 1)
+        super().__init__(detection)
         self.passes: dict[str, dict[str, Pass]] = {}
 
     def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:

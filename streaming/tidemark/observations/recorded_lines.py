@@ -18,8 +18,8 @@ from tidemark.core.codec import MAX_RECORD_BYTES
 from tidemark.core.errors import ConfigError, TidemarkError, WireError
 from tidemark.core.records import Alert, DeadLetter, Record, decode_record
 from tidemark.detect.thresholds import Detection
+from tidemark.observations.completed_passes import CompletingFold
 from tidemark.reduce.group import Fold
-from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import Destination, RawRecord, Row, dead_letter_row
 
 STDIN: Final = "-"
@@ -119,7 +119,7 @@ class LineReducer:
     """Reduces line by line. In dead letters `partition` is the source and `offset` the line - 1."""
 
     def __init__(self, detection: Detection, fold: Fold | None = None) -> None:
-        self._fold = fold or Fold(GroupState(), detection, 0, 1)
+        self._fold = fold or CompletingFold(detection)
         # Of lines: whether there was one, and whether one could be read.
         self._noted = self._readable = False
 

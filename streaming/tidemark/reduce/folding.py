@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tidemark.core.identity import alert_name
+from tidemark.core.partition import PartitionState
 from tidemark.core.records import Severity
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect import at_min_isr, follower_lag, hw_stalled, leader_alone, under_replicated
@@ -21,10 +22,10 @@ from tidemark.detect.detector import Condition, Context, Detector
 FOLDED: Final = (
     "UNDER_MIN_ISR",
     leader_alone.ID,
+    hw_stalled.ID,
     at_min_isr.ID,
     under_replicated.ID,
     follower_lag.ID,
-    hw_stalled.ID,
 )
 _SEVERITIES: Final[tuple[Severity, ...]] = ("critical", "warning", "info")
 # Those about one replica; the others are about all that are missing.
@@ -64,15 +65,18 @@ def _placed(
 
 
 def is_of_absent(
-    detector: Detector, condition: Condition, missing: list[int], context: Context
+    detector: Detector, condition: Condition, state: PartitionState, context: Context
 ) -> bool:
     """Whether KafkaBrokerDown has the cause: each broker that the condition is about is absent.
 
-    Never of UNDER_MIN_ISR, which pages by itself.
+    Never of UNDER_MIN_ISR, which pages by itself. The detectors of one replica judge those in sync:
+    Kafka removes a dead one soon.
     """
     if detector.id not in FOLDED[1:]:
         return False
     about: list[int | None] = [condition.broker]
-    if detector.id not in _OF_ONE and missing:
-        about = [*missing]
+    if detector.id not in _OF_ONE and state.missing:
+        about = [*state.missing]
+    elif condition.broker in (state.in_sync_replicas or []):
+        return False
     return all(b is not None and context.cluster.is_absent(b, context.now) for b in about)

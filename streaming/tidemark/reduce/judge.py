@@ -159,7 +159,7 @@ class Judge:
         self, detector: Detector, condition: Condition, state: PartitionState, context: Context
     ) -> Condition:
         """At most info, while the alert of a broker has the cause."""
-        if self._reports_brokers and is_of_absent(detector, condition, state.missing, context):
+        if self._reports_brokers and is_of_absent(detector, condition, state, context):
             return replace(condition, severity="info")
         return condition
 

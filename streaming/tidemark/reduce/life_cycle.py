@@ -222,7 +222,11 @@ class LifeCycle:
         alert.held, alert.clean = alert.held + 1, 0
         judgement = Judgement.HELD
         if alert.firing:
+            is_other = condition.broker not in (None, alert.broker)
+            alert.suspects_other = alert.suspects_other + 1 if is_other else 0
             judgement = _judgement(alert, condition)
+            if alert.suspects_other >= self._rules.fire_passes:
+                judgement = Judgement.ESCALATED
         else:
             alert.severity = condition.severity
             alert.broker = alert.broker if condition.broker is None else condition.broker
@@ -253,6 +257,8 @@ class LifeCycle:
             self._publish(alert, "resolved", step.resolved)
         if condition is not None:
             _describe(alert, condition)
+            if judgement is Judgement.ESCALATED:
+                alert.broker = alert.broker if condition.broker is None else condition.broker
         if step.state == "firing":
             alert.firing, alert.fired_at = True, self._now
         if step.state is not None and is_public:

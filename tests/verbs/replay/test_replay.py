@@ -41,7 +41,7 @@ def test_the_time_line_of_a_loss(tmp_path: Path) -> None:
     assert any("leader ? → 2, epoch 1 → 2" in line and "2 answers again" in line for line in lines)
     assert any(
         line.endswith(
-            "resolved (cleared) info     KafkaIsrChange  trace/trace/0  broker 2, after 11.0 s"
+            "resolved (cleared) info     KafkaIsrChange  trace/trace/0  broker 1, after 11.0 s"
         )
         for line in lines
     )
@@ -180,7 +180,7 @@ def test_higher_thresholds_remove_alerts(tmp_path: Path) -> None:
 
 
 def test_lower_thresholds_add_alerts_as_json(tmp_path: Path) -> None:
-    events = write(tmp_path / "e.jsonl", recording(*LAGGING))
+    events = write(tmp_path / "e.jsonl", recording(*LAGGING, "pass 10"))
     config, path = tmp_path / "old.yaml", tmp_path / "new.yaml"
     config.write_text(
         "detect: {thresholds: {lag_ms: 60000, high_watermark_stalled_ms: 60000}}", encoding="utf-8"

@@ -24,7 +24,7 @@ from tidemark.core.events import (
     Replica,
 )
 from tidemark.core.records import Alert
-from tidemark.core.text import counted
+from tidemark.core.text import answer_text, counted
 
 # Further changes only count.
 MAX_STEPS: Final = 10_000
@@ -249,9 +249,8 @@ def _read_at(observation: Observation) -> float:
 def _first(observation: Observation) -> str:
     epoch = "" if observation.leader_epoch is None else f" in epoch {observation.leader_epoch}"
     leader = "no leader" if observation.leader is None else f"{observation.leader} leads"
-    silent = [sample for sample in observation.samples if sample.error is not None]
-    silent.sort(key=lambda sample: sample.broker)
-    rest = "".join(f"; {sample.broker} does not answer ({sample.error})" for sample in silent)
+    silent = sorted((s.broker, s.error) for s in observation.samples if s.error is not None)
+    rest = "".join(f"; {broker} {answer_text(error)} ({error})" for broker, error in silent)
     return f"the first observation: {leader}{epoch}{rest}"
 
 

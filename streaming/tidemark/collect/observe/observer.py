@@ -15,6 +15,7 @@ from tidemark.collect.watched.broker_answers import BrokerAnswers, RequestTimes
 from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import OK, UNREACHABLE, Observation, Replica
+from tidemark.core.fetch_links import LinkCounter
 from tidemark.core.leader_epochs import LineageEntries
 
 # Error code of a request that only a leader answers -> whether the replica leads.
@@ -47,8 +48,9 @@ class _Times(NamedTuple):
         return asked_ms if has_end else self.first[0], answered_ms
 
 
-# Of all replicas; when the first follower was asked and the last one had answered (ms).
-_Samples = tuple[list[Replica], float, float]
+# Of all replicas; when the first follower was asked and the last one had answered (ms); where links
+# are to be counted, the leader's log end offset in the pass before.
+_Samples = tuple[list[Replica], float, float, int | None]
 
 
 class Observer:
@@ -60,6 +62,7 @@ class Observer:
         wall: Callable[[float], float],
         started: float,
         thin_seconds: float,
+        links: LinkCounter | None = None,
     ) -> None:
         self.found_stale = False
         # Quiet and recently observed partitions: they count as seen.
@@ -69,6 +72,7 @@ class Observer:
         self._wall = wall
         self._started = started
         self._thin_seconds = thin_seconds
+        self._links = links or LinkCounter()
         self._times: dict[int, _Times] = {}
 
     def observe(self, watched: WatchedPartition, now: float) -> Observation | None:
@@ -87,6 +91,8 @@ class Observer:
         observed_at, metadata_at = self._wall(now), self._wall(watched.metadata_at)
         observation = watched.observation(observed_at, metadata_at, replicas)
         leader_read = self._add_leader(observation, watched, samples)
+        if samples[3] is not None:
+            self._links.note(observation, samples[3])
         lineage_pending = watched.lineage.is_pending
         state = None if lineage_pending else quiet_state(observation, watched.shown)
         watched.is_settled = state is not None
@@ -112,6 +118,7 @@ class Observer:
     def _samples(self, watched: WatchedPartition) -> _Samples:
         replicas, first_asked_ms, last_answered_ms = [], _NEVER, -_NEVER
         leader, known_epoch, ends = watched.leader, watched.leader_epoch, watched.log_end_offsets
+        leader_end, counts = ends.get(leader or 0, -1), self._links.is_counting
         for broker in watched.metadata.replicas:
             answers, index = watched.slots.get(broker, _NO_SLOT)
             times = self._times.get(answers.broker) or self._times_of(answers)
@@ -140,6 +147,8 @@ class Observer:
                 watched.lineage.restart(watched.metadata.replicas)
             ends[broker] = end
             if broker != leader:
+                if end < leader_end:
+                    counts = True
                 if asked_ms is not None and asked_ms < first_asked_ms:
                     first_asked_ms = asked_ms
                 if answered_ms is not None and answered_ms > last_answered_ms:
@@ -158,7 +167,8 @@ class Observer:
                     lineage=lineage,
                 )
             )
-        return replicas, first_asked_ms, last_answered_ms
+        known_end = leader_end if counts and leader_end >= 0 else None
+        return replicas, first_asked_ms, last_answered_ms, known_end
 
     def _look_at(
         self, answers: BrokerAnswers, index: int
@@ -232,7 +242,7 @@ class Observer:
         has_end = not error and end >= 0 and index not in answers.epochless
         times = self._times.get(answers.broker) or self._times_of(answers)
         (_, first_ms), (leaders_ms, _) = times.first, times.leaders
-        _, first_asked_ms, last_answered_ms = samples
+        _, first_asked_ms, last_answered_ms, _ = samples
         if not latest_error and first_ms is not None and first_ms <= first_asked_ms:
             observation.leader_log_end_offset_before = before if before >= 0 else None
             observation.leader_before_at = times.first_at

@@ -9,7 +9,7 @@ import click
 
 from tidemark.core.alert_records import place
 from tidemark.core.records import Alert, DeadLetter, ReplicaView, View, decode_record
-from tidemark.core.text import duration, known, utc
+from tidemark.core.text import answer_text, duration, known, utc
 from tidemark.observations.recorded_lines import unreadable_letter
 from tidemark.reduce.rows import Row
 
@@ -95,7 +95,7 @@ def _changes(old: View | None, new: View) -> Iterator[str]:
     for replica in new.replicas:
         if replica.error != errors.get(replica.broker):
             error = replica.error
-            answer = "answers again" if error is None else f"does not answer ({error})"
+            answer = "answers again" if error is None else f"{answer_text(error)} ({error})"
             yield f"{replica.broker} {answer}"
 
 
