@@ -175,17 +175,22 @@ def test_other_alerts_are_counted_by_scene_each_alert_once() -> None:
     ]
 
 
-def test_an_alert_of_another_broker_or_an_older_fault_does_not_count() -> None:
-    made, lag = report(), EXPECTED[PAUSED][0]
-    at = BEGAN[PAUSED] + 12
-    assert made.find_firing(PAUSED, lag, [alert(at, lag.alert, broker=1)]) is None
-    assert (
-        made.find_firing(PAUSED, lag, [alert(at, lag.alert, broker=2, starts_at=BEGAN[PAUSED])])
-        is None
-    )
-    assert made.find_firing(PAUSED, lag, [alert(at, lag.alert, broker=2, state="resolved")]) is None
-    right = alert(at, lag.alert, broker=2)
-    assert made.find_firing(PAUSED, lag, [right]) == right
+@pytest.mark.parametrize(
+    ("fields", "counts"),
+    [
+        ({"broker": 2}, True),
+        # Of another broker, of an older fault, and of no firing.
+        ({"broker": 1}, False),
+        ({"broker": 2, "starts_at": BEGAN[PAUSED]}, False),
+        ({"broker": 2, "state": "resolved"}, False),
+    ],
+)
+def test_only_an_alert_of_the_broker_and_the_fault_counts(
+    fields: dict[str, Any], counts: bool
+) -> None:
+    lag = EXPECTED[PAUSED][0]
+    made = alert(BEGAN[PAUSED] + 12, lag.alert, **fields)
+    assert report().find_firing(PAUSED, lag, [made]) == (made if counts else None)
 
 
 def test_no_alert_counts_before_its_fault() -> None:

@@ -55,16 +55,37 @@ def test_a_claim_up_to_the_sampled_high_watermark_is_all_that_is_due() -> None:
     )
 
 
-def test_a_sampled_loss_without_a_claim_fails() -> None:
-    (failure,) = judged(sampled()).failures
-    assert failure.startswith("orders-0: 3 lost records of fault 0 (crash) are not claimed")
-    (failure,) = judged(sampled(), claim(6, 8)).failures
-    assert failure.startswith("orders-0: 1 lost records of fault 0 (crash) are not claimed")
-    assert failure.endswith("such as offset 5")
+UNCLAIMED = "lost records of fault 0 (crash) are not claimed although they were sampled"
 
 
-def test_a_claim_from_before_the_fault_is_none_of_it() -> None:
-    assert len(judged(sampled(), claim(5, 8, at=29.0)).failures) == 1
+@pytest.mark.parametrize(
+    ("claims", "failures"),
+    [
+        # A sampled loss without a claim, or with one of a part of it.
+        ([], [f"3 {UNCLAIMED}, such as offset 5"]),
+        ([claim(6, 8)], [f"1 {UNCLAIMED}, such as offset 5"]),
+        # A claim from before the fault is none of it.
+        ([claim(5, 8, at=29.0)], [f"3 {UNCLAIMED}, such as offset 5"]),
+        # A claim of a record on disk.
+        (
+            [claim(4, 8)],
+            ["claim of [4, 8) of epochs up to 0: 1 records survived, such as offset 4"],
+        ),
+        # Offset 5 has a record of epoch 2 now.
+        ([claim(5, 8, epoch=1)], []),
+        (
+            [claim(5, 8, epoch=2)],
+            ["claim of [5, 8) of epochs up to 2: 1 records survived, such as offset 5"],
+        ),
+        # A claim above every sample.
+        (
+            [claim(5, 9)],
+            ["claim of [5, 9) of epochs up to 0: the highest sampled high watermark was 8"],
+        ),
+    ],
+)
+def test_claims_that_fail(claims: list[Claim], failures: list[str]) -> None:
+    assert judged(sampled(), *claims).failures == [f"orders-0: {failure}" for failure in failures]
 
 
 @pytest.mark.parametrize(
@@ -89,24 +110,6 @@ def test_what_no_sample_could_show_is_counted_by_its_reason(samples: Samples, re
 def test_a_record_that_was_acknowledged_after_the_harm_is_of_a_deposed_leader() -> None:
     late = LostRecord(*PLACE, 10, 110, 35.0)
     assert judged(sampled(20), lost=[late]).unclaimed == {DEPOSED: 1}
-
-
-def test_a_claim_of_a_record_on_disk_fails() -> None:
-    (failure,) = judged(sampled(), claim(4, 8)).failures
-    assert (
-        failure
-        == "orders-0: claim of [4, 8) of epochs up to 0: 1 records survived, such as offset 4"
-    )
-    # Offset 5 has a record of epoch 2 now.
-    assert judged(sampled(), claim(5, 8, epoch=1)).failures == []
-    assert len(judged(sampled(), claim(5, 8, epoch=2)).failures) == 1
-
-
-def test_a_claim_above_every_sample_fails() -> None:
-    (failure,) = judged(sampled(), claim(5, 9)).failures
-    assert failure == (
-        "orders-0: claim of [5, 9) of epochs up to 0: the highest sampled high watermark was 8"
-    )
 
 
 def test_a_claim_of_a_record_that_a_later_fault_lost_fails() -> None:
