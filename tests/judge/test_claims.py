@@ -128,6 +128,9 @@ def test_a_range_that_the_samples_prove_must_be_claimed() -> None:
         "orders-0: two reads under epoch 2 prove that offsets [5, 9) of epochs up to 0 are lost; "
         "1 of them are not claimed, such as 8"
     )
+    # Without topic IDs no proof is demanded.
+    without = judge_claims(Truth([FAULT], lost=LOST), [], {PLACE: samples}, (2, 6))
+    assert without.failures == []
 
 
 def test_claims_are_the_ranges_of_alerts_and_their_updates() -> None:
@@ -199,10 +202,3 @@ def test_a_sampled_record_is_counted_by_what_its_version_lacks(
 ) -> None:
     truth, samples = Truth([FAULT], lost=LOST[:1]), Samples([Reading(25.0, 26.0, 8, 0)])
     assert judge_claims(truth, [], {PLACE: samples}, version).unclaimed == {reason: 1}
-
-
-def test_without_topic_ids_no_proof_is_demanded() -> None:
-    samples = sampled()
-    samples.oracle.proven.add((2, (0, 5, 9)))
-    truth = Truth([FAULT], lost=LOST)
-    assert judge_claims(truth, [], {PLACE: samples}, (2, 6)).failures == []

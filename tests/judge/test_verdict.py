@@ -81,7 +81,6 @@ RISK = received("KafkaLossRisk", 104.0, suspected=[0, 1], committed_seen_at=2.0)
 ONE = [acknowledged(0, 0, 1.0)]
 LOST = establish(ONE, replicas(_1={}), {PLACE: 1})
 DIFFER = establish(ONE, replicas(_1={0: 0}, _2={0: 1}), {PLACE: 1})
-OVERWRITTEN = establish(ONE, replicas(_1={0: 1}), {PLACE: 1})
 SHOWN = {"shown": [Shown("offsets", True, "equal"), Shown("files", False, "differ")]}
 AUDITED = {"audited": True, "diverged": (KAFKA_VERSION,)}
 TOGETHER = [loss(0, 1, 100.0, partition=number) for number in range(3)]
@@ -140,7 +139,13 @@ CRITICAL = expects(severity="critical")
         (AUDITED, [OFFLINE], {"truth": DIFFER, "differences": 0}, "audit", "FAILED"),
         (AUDITED, [OFFLINE], {"truth": DIFFER}, "audit", "UNKNOWN"),
         # A suspected range must hold no surviving record.
-        ({"lost": "some"}, [OFFLINE, RISK], {"truth": OVERWRITTEN}, "suspicion", "PASSED"),
+        (
+            {"lost": "some"},
+            [OFFLINE, RISK],
+            {"truth": establish(ONE, replicas(_1={0: 1}), {PLACE: 1})},
+            "suspicion",
+            "PASSED",
+        ),
         ({}, [OFFLINE, RISK], {}, "suspicion", "FAILED"),
         # Losses of one election are one cause.
         (ONE_CAUSE, TOGETHER, {}, "causes", "PASSED"),
