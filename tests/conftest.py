@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from tests.sections import SECTIONS
+from tidemark.core.errors import TidemarkError
 
 ROOT = Path(__file__).parent.parent
 IN_CI = os.environ.get("CI") == "true"
@@ -40,6 +42,14 @@ def need(tool: str) -> str:
     return shutil.which(tool) or missing(
         f"{tool} is not installed (make system installs it as root on Debian)"
     )
+
+
+def need_found(find: Callable[[], object]) -> None:
+    """Finds what a test needs of the lab, by what says itself what is missing."""
+    try:
+        find()
+    except TidemarkError as error:
+        missing(str(error))
 
 
 def missing(reason: str) -> NoReturn:

@@ -157,15 +157,11 @@ def make_touch(documents: Path, size: int) -> FoldFunction:
         if state.exists:
             state.update((changed(state.get[0], places),))
         else:
-            state.update((first_page(documents, start, size),))
+            page = _encoder.encode(_documents(documents)[start : start + size])
+            state.update((to_stored(page),))
         return iter(())
 
     return touch
-
-
-def first_page(documents: Path, start: int, size: int) -> bytes:
-    """A page as it is stored."""
-    return to_stored(_encoder.encode(_documents(documents)[start : start + size]))
 
 
 def changed(stored: bytes, places: Iterable[int]) -> bytes:

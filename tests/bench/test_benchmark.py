@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def driver(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-c", DRIVER], cwd=folder)
+    yield process
+    process.kill()
+    process.wait()
+
+
 def values(module: str) -> tuple[dict[str, float], bool]:
     benchmark, finished = run_benchmark(module)
     assert benchmark["machine"]
@@ -109,31 +118,22 @@ def test_a_benchmark_that_fails_keeps_what_it_measured(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 def test_a_benchmark_ends_with_the_bench_and_what_it_started_with_it(
-    folder: Path, number: signal.Signals
+    folder: Path, driver: subprocess.Popen[bytes], number: signal.Signals
 ) -> None:
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER], cwd=folder)
-    try:
-        pids = _pids(folder / "pids")
-        driver.send_signal(number)
-        code = driver.wait(60.0)
-        assert code != 0
-        assert wait_gone(pids, 60.0) == set()
-        assert (folder / "ended").exists()
-    finally:
-        driver.kill()
-        driver.wait()
+    pids = _pids(folder / "pids")
+    driver.send_signal(number)
+    assert driver.wait(60.0) != 0
+    assert wait_gone(pids, 60.0) == set()
+    assert (folder / "ended").exists()
 
 
-def test_a_benchmark_that_is_killed_leaves_nothing_behind(folder: Path) -> None:
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER], cwd=folder)
-    try:
-        benchmark, child = _pids(folder / "pids")
-        os.kill(benchmark, signal.SIGKILL)
-        assert driver.wait(60.0) == 0
-        assert wait_gone([benchmark, child], 60.0) == set()
-    finally:
-        driver.kill()
-        driver.wait()
+def test_a_benchmark_that_is_killed_leaves_nothing_behind(
+    folder: Path, driver: subprocess.Popen[bytes]
+) -> None:
+    benchmark, child = _pids(folder / "pids")
+    os.kill(benchmark, signal.SIGKILL)
+    assert driver.wait(60.0) == 0
+    assert wait_gone([benchmark, child], 60.0) == set()
 
 
 def _pids(file: Path) -> list[int]:

@@ -17,7 +17,7 @@ import yaml
 from tests.conftest import ROOT
 from tests.delivery.services import RealAlertmanager, ask_prometheus, free_port
 from tests.parts import Parts
-from tidemark.core.errors import TidemarkError
+from tidemark_lab.brokers.process import check_running
 from tidemark_lab.brokers.receiver import ReceivedAlert, WebhookReceiver
 from tidemark_lab.brokers.wait import wait_until
 from tidemark_lab.demo.services import start_prometheus
@@ -112,12 +112,12 @@ class UsualStack(Parts):
             prometheus_document(self._targets, rules, manager.url),
         )
         self._stack.callback(prometheus.stop, 5.0)
-
-        def check() -> None:
-            if (failure := prometheus.failure()) is not None:
-                raise TidemarkError(failure)
-
-        wait_until(self._is_ready, READY_SECONDS, "Prometheus scrapes twice", check=check)
+        wait_until(
+            self._is_ready,
+            READY_SECONDS,
+            "Prometheus scrapes twice",
+            check=lambda: check_running([prometheus]),
+        )
 
     def _is_ready(self) -> bool:
         found = ask_prometheus(self._url, "query", query="count_over_time(up[1m]) >= 2 and up == 1")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -46,19 +47,29 @@ class Cluster(Recorder):
         return len(read_log(self.log_directory(broker), PLACE) or {})
 
 
-def test_the_page_cache_of_one_broker_is_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("make", "calls", "records"),
+    [
+        # The page cache of one broker is lost.
+        (
+            lambda cluster: PageCacheLoss(cluster, 2, [PLACE], 1, inside=True),
+            ["kill_broker 2", "start_broker 2"],
+            [4, 2, 4],
+        ),
+        # All brokers lose power at one moment.
+        (
+            lambda cluster: PowerFailure(cluster, [PLACE], {1: 1, 3: 3}),
+            [f"{verb}_broker {n}" for verb in ("pause", "kill", "start") for n in (1, 2, 3)],
+            [2, 4, 0],
+        ),
+    ],
+)
+def test_the_newest_records_are_lost_with_the_machine(
+    tmp_path: Path, make: Callable[[LocalCluster], Fault], calls: list[str], records: list[int]
+) -> None:
     cluster = Cluster(tmp_path)
-    calls = cluster.run(PageCacheLoss(cluster.local, 2, [PLACE], 1, inside=True))
-    assert calls == ["kill_broker 2", "start_broker 2"]
-    assert [cluster.records(broker) for broker in (1, 2, 3)] == [4, 2, 4]
-
-
-def test_all_brokers_lose_power_at_one_moment(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
-    calls = cluster.run(PowerFailure(cluster.local, [PLACE], {1: 1, 3: 3}))
-    verbs = ("pause", "kill", "start")
-    assert calls == [f"{verb}_broker {broker}" for verb in verbs for broker in (1, 2, 3)]
-    assert [cluster.records(broker) for broker in (1, 2, 3)] == [2, 4, 0]
+    assert cluster.run(make(cluster.local)) == calls
+    assert [cluster.records(broker) for broker in (1, 2, 3)] == records
 
 
 def test_a_checkpoint_is_lost_while_the_broker_is_stopped(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.cluster import LocalCluster, Place
 from tidemark_lab.drills.collector_faults import CollectorKilled
 from tidemark_lab.faults.fault import Fault, run_fault
-from tidemark_lab.faults.leader_faults import LeaderMoves
 from tidemark_lab.faults.node_faults import (
     ControlledRestart,
     ControllerRestart,
@@ -24,6 +23,7 @@ from tidemark_lab.faults.topic_faults import (
     Compaction,
     DeleteRecords,
     IdleTopics,
+    LeaderMoves,
     PreferredElection,
     RaisedMinIsr,
     Reassignment,

@@ -48,10 +48,8 @@ def produce(file: Path, *paused: str) -> tuple[Producer, list[AcknowledgedRecord
     load, producer = LoadProducer(["unused"], PLACES, file, 1000), Producer()
     load_internals: Any = load
     load_internals._producer = producer
-    for topic in ("a", "b"):
-        load.pause(topic)
-    for topic in {"a", "b"} - set(paused):
-        load.resume(topic)
+    load.pause("a", "b")
+    load.resume(*({"a", "b"} - set(paused)))
     load_internals._thread.start()
     assert producer.enough.wait(10)
     load.stop()

@@ -94,29 +94,24 @@ def client(user: str) -> dict[str, str]:
 def _grant(admin: Any) -> None:
     cluster = ResourcePattern(ResourceType.CLUSTER, "kafka-cluster")
     topics = ResourcePattern(ResourceType.TOPIC, "*")
+    wanted = [
+        (user, operation, resource)
+        for user, granted in USERS.items()
+        for resource, operations in zip((topics, cluster), granted, strict=True)
+        for operation in operations
+    ]
+    wanted += [
+        (user_of(verb), ACLOperation[right.operation.upper()], _pattern(right))
+        for verb, rights in VERBS.items()
+        for right in rights
+    ]
     made = admin.create_acls(
         [
             ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, resource)
-            for user, granted in USERS.items()
-            for resource, operations in zip((topics, cluster), granted, strict=True)
-            for operation in operations
+            for user, operation, resource in wanted
         ]
     )
     assert not made["failed"], made
-    own = admin.create_acls(
-        [
-            ACL(
-                f"User:{user_of(verb)}",
-                "*",
-                ACLOperation[right.operation.upper()],
-                ACLPermissionType.ALLOW,
-                _pattern(right),
-            )
-            for verb, rights in VERBS.items()
-            for right in rights
-        ]
-    )
-    assert not own["failed"], own
 
 
 def _pattern(right: Right) -> Any:

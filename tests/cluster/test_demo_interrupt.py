@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import missing
+from tests.conftest import need_found
 from tests.processes import commands_with
-from tidemark.core.errors import TidemarkError
 from tidemark.jvm.java import find_java
 from tidemark_lab.brokers.wait import wait_until
 
@@ -25,10 +24,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 def test_nothing_is_left_of_an_interrupted_demo(
     tmp_path: Path, end: signal.Signals, code: int
 ) -> None:
-    try:
-        find_java()
-    except TidemarkError as error:
-        missing(str(error))
+    need_found(find_java)
     workdir = tmp_path / "work"
     with subprocess.Popen(
         [sys.executable, "-m", "tidemark.cli", "demo", "--workdir", str(workdir)],

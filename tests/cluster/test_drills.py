@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import missing
-from tidemark.core.errors import TidemarkError
+from tests.conftest import need_found
 from tidemark.core.records import Record, decode_record
 from tidemark_lab.brokers.versions import kafka_version
 from tidemark_lab.drills.run import ALERTS, run_drill
@@ -25,10 +24,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 def test_a_drill_passes_and_its_recording_replays(name: str, tmp_path: Path) -> None:
     drill = DRILLS[name]
     version = drill.versions[0]
-    try:
-        kafka_version(version).jars()
-    except TidemarkError as error:
-        missing(str(error))
+    need_found(kafka_version(version).jars)
     result = run_drill(drill, version, tmp_path, print)
     assert (result.verdict, result.findings) == ("PASSED", [])
     lines = (tmp_path / ALERTS).read_bytes().splitlines()

@@ -61,11 +61,9 @@ def again(act: Callable[[], Any], seconds: float = 60.0) -> Any:
 
 
 def active_controller(brokers: LocalCluster) -> int:
-    def describe() -> int:
-        found = brokers.administer(lambda admin: admin.describe_metadata_quorum(), "find it")
-        return int(found["topics"][0]["partitions"][0]["leader_id"])
-
-    return int(again(describe))
+    found = wait_until(brokers.active_controller, 60.0, "the controllers have elected one of them")
+    assert found is not None
+    return found
 
 
 def create(brokers: LocalCluster, name: str, partitions: int = 18) -> None:

@@ -70,34 +70,31 @@ def is_full(partitions: int, lines: list[str]) -> bool:
 
 def test_the_first_screen_and_the_cpu_of_a_thousand_partitions(tmp_path: Path) -> None:
     with running(PARTITIONS, tmp_path) as (brokers, _):
-        _measure(brokers, tmp_path)
-
-
-def _measure(brokers: LocalCluster, tmp_path: Path) -> None:
-    # Imports are compiled once; a first start after an installation takes longer.
-    environment = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}
-    seconds = []
-    for _ in range(2):
-        with TerminalProgram(
-            "top", "--bootstrap", servers(brokers), environment=environment
-        ) as program:
-            seconds.append(program.wait_for(partial(is_full, PARTITIONS)))
-            used, at = cpu_seconds([program.pid]), time.monotonic()
-            started = used
-            while time.monotonic() - at < CPU_SECONDS:
-                program.read(0.5)
-            cores = (cpu_seconds([program.pid]) - used) / (time.monotonic() - at)
-            header = program.lines[1]
-            program.press("q")
-            assert program.wait_for_end() == 0
-    busy = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
-    print(
-        f"first full screen after {seconds} s, {started:.2f} s of CPU; {cores:.2f} cores; {header}"
-    )
-    # On a machine that others keep busy, only its own work can be judged.
-    assert (started if busy else seconds[-1]) < FIRST_SCREEN_SECONDS
-    assert cores < CORES
-    assert "late" in header
+        # Imports are compiled once; a first start after an installation takes longer.
+        environment = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}
+        seconds = []
+        for _ in range(2):
+            with TerminalProgram(
+                "top", "--bootstrap", servers(brokers), environment=environment
+            ) as program:
+                seconds.append(program.wait_for(partial(is_full, PARTITIONS)))
+                used, at = cpu_seconds([program.pid]), time.monotonic()
+                started = used
+                while time.monotonic() - at < CPU_SECONDS:
+                    program.read(0.5)
+                cores = (cpu_seconds([program.pid]) - used) / (time.monotonic() - at)
+                header = program.lines[1]
+                program.press("q")
+                assert program.wait_for_end() == 0
+        busy = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
+        print(
+            f"first full screen after {seconds} s, {started:.2f} s of CPU; "
+            f"{cores:.2f} cores; {header}"
+        )
+        # On a machine that others keep busy, only its own work can be judged.
+        assert (started if busy else seconds[-1]) < FIRST_SCREEN_SECONDS
+        assert cores < CORES
+        assert "late" in header
 
 
 def wait_for(program: TerminalProgram, *patterns: str) -> None:
@@ -109,43 +106,41 @@ def wait_for(program: TerminalProgram, *patterns: str) -> None:
 
 def test_faults_show_on_the_screen_and_in_the_recording(tmp_path: Path) -> None:
     with running(FEW, tmp_path) as (brokers, load):
-        _inject(brokers, load, tmp_path)
+        path = tmp_path / "events.jsonl.gz"
+        with TerminalProgram(
+            "top", "--bootstrap", servers(brokers), "--record", str(path), width=160, height=50
+        ) as program:
+            program.wait_for(partial(is_full, FEW))
 
+            brokers.pause_broker(3)
+            wait_for(program, r"^ +3 +.*timed out", r"BrokerDown +broker 3", r"^(warning|critical)")
+            brokers.resume_broker(3)
+            wait_for(program, r"^ +3 +.* ok ")
 
-def _inject(brokers: LocalCluster, load: LoadProducer, tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl.gz"
-    with TerminalProgram(
-        "top", "--bootstrap", servers(brokers), "--record", str(path), width=160, height=50
-    ) as program:
-        program.wait_for(partial(is_full, FEW))
+            brokers.kill_broker(FOLLOWER)
+            wait_for(program, rf"^ +{FOLLOWER} +.*(refused|unreachable)", r"under-repl|at min ISR")
+            acknowledged = len(load.acknowledged())
+            program.wait_for(
+                lambda _: len(load.acknowledged()) > acknowledged + 10 * FEW, FAULT_SECONDS
+            )
+            brokers.kill_broker(LEADER)
+            program.press("/fragile\r")
+            wait_for(program, r"^fragile-0 +offline +none")
+            brokers.start_broker(FOLLOWER)
+            wait_for(
+                program, r"^critical .*UncleanElection +fragile-0", r"fragile-0.* unclean election"
+            )
+            brokers.start_broker(LEADER)
+            wait_for(
+                program, r"^critical .*CommittedDataLoss +fragile-0", r"^fragile-0 +records lost"
+            )
 
-        brokers.pause_broker(3)
-        wait_for(program, r"^ +3 +.*timed out", r"BrokerDown +broker 3", r"^(warning|critical)")
-        brokers.resume_broker(3)
-        wait_for(program, r"^ +3 +.* ok ")
-
-        brokers.kill_broker(FOLLOWER)
-        wait_for(program, rf"^ +{FOLLOWER} +.*(refused|unreachable)", r"under-repl|at min ISR")
-        acknowledged = len(load.acknowledged())
-        program.wait_for(
-            lambda _: len(load.acknowledged()) > acknowledged + 10 * FEW, FAULT_SECONDS
-        )
-        brokers.kill_broker(LEADER)
-        program.press("/fragile\r")
-        wait_for(program, r"^fragile-0 +offline +none")
-        brokers.start_broker(FOLLOWER)
-        wait_for(
-            program, r"^critical .*UncleanElection +fragile-0", r"fragile-0.* unclean election"
-        )
-        brokers.start_broker(LEADER)
-        wait_for(program, r"^critical .*CommittedDataLoss +fragile-0", r"^fragile-0 +records lost")
-
-        program.press("e")
-        wait_for(program, r"^elections: ", r"fragile-0 .*not in sync +unclean election")
-        program.press("p\r")
-        wait_for(program, r"^fragile-0  records lost", r"epochs end at: ", r"^open alerts")
-        program.press("q")
-        assert program.wait_for_end() == 0
-    out = tidemark("top", "--from", str(path)).out
-    assert re.search(r"fragile-0 .*not in sync +unclean election", out)
-    assert re.search(r"critical .*CommittedDataLoss +fragile-0", out)
+            program.press("e")
+            wait_for(program, r"^elections: ", r"fragile-0 .*not in sync +unclean election")
+            program.press("p\r")
+            wait_for(program, r"^fragile-0  records lost", r"epochs end at: ", r"^open alerts")
+            program.press("q")
+            assert program.wait_for_end() == 0
+        out = tidemark("top", "--from", str(path)).out
+        assert re.search(r"fragile-0 .*not in sync +unclean election", out)
+        assert re.search(r"critical .*CommittedDataLoss +fragile-0", out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import yaml
 
 from tests.conftest import ROOT, need
 from tests.processes import start_logged
+from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.wait import wait_until
 
 # One message for one cause, as in the guide, but at once.
@@ -27,8 +27,7 @@ ROUTE = {
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
+    return free_ports(1)[0]
 
 
 def wait_for(

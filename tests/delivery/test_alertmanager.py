@@ -143,21 +143,3 @@ def test_one_refused_alert_delays_no_other(manager: RealAlertmanager, pushing: P
     )
     outcomes = pushing.delivery.senders[0].report().outcomes
     assert (outcomes["delivered"], outcomes["rejected"]) == (20, 1)
-
-
-def test_an_alert_that_came_and_went_during_an_outage_is_delivered_after_it(
-    manager: RealAlertmanager, hook: WebhookReceiver, pushing: Pushing
-) -> None:
-    """It fires first. Its resolution follows at the next post. This test does not wait for it."""
-    manager.stop()
-    fired = fired_now(7, broker="9")
-    pushing.write(fired)
-    time.sleep(1)
-    pushing.write(resolved_now(fired), fired_now(8, broker="9"))
-    manager.start()
-    wait_for(lambda: manager.partitions() >= {"7", "8"}, 15, "both are known")
-    wait_for(
-        lambda: received(hook, "7", "firing") and received(hook, "8", "firing"),
-        10,
-        "both are delivered",
-    )

@@ -106,22 +106,18 @@ def test_the_demo_succeeds_when_all_alerts_came_and_resolved_and_nothing_else() 
     )
 
 
-def test_each_missing_alert_fails_the_demo() -> None:
-    for missing in EXPECTED_ALERTS:
-        alerts = [a for one in EXPECTED_ALERTS if one != missing for a in answer(*one)]
-        scene, expected = missing
-        assert f"{scene}: {expected.alert} did not come" in failures(results_of(alerts))
+@pytest.mark.parametrize(("scene", "expected"), EXPECTED_ALERTS)
+def test_each_missing_alert_fails_the_demo(scene: str, expected: Expected) -> None:
+    others = [one for one in EXPECTED_ALERTS if one != (scene, expected)]
+    reasons = failures(results_of([a for one in others for a in answer(*one)]))
+    assert f"{scene}: {expected.alert} did not come" in reasons
 
 
-def test_each_missing_resolution_fails_the_demo() -> None:
-    for open_one in (one for one in EXPECTED_ALERTS if one[1].resolves):
-        alerts = [
-            a
-            for one in EXPECTED_ALERTS
-            for a in (answer(*one)[:1] if one == open_one else answer(*one))
-        ]
-        scene, expected = open_one
-        assert failures(results_of(alerts)) == [f"{scene}: {expected.alert} was not resolved"]
+@pytest.mark.parametrize(("scene", "expected"), [one for one in EXPECTED_ALERTS if one[1].resolves])
+def test_each_missing_resolution_fails_the_demo(scene: str, expected: Expected) -> None:
+    others = [one for one in EXPECTED_ALERTS if one != (scene, expected)]
+    alerts = [*answer(scene, expected)[:1], *(a for one in others for a in answer(*one))]
+    assert failures(results_of(alerts)) == [f"{scene}: {expected.alert} was not resolved"]
 
 
 def came(scene: str, name: str, topic: str = TOPIC) -> list[str]:
@@ -175,17 +171,22 @@ def test_other_alerts_are_counted_by_scene_each_alert_once() -> None:
     ]
 
 
-def test_an_alert_of_another_broker_or_an_older_fault_does_not_count() -> None:
-    made, lag = report(), EXPECTED[PAUSED][0]
-    at = BEGAN[PAUSED] + 12
-    assert made.find_firing(PAUSED, lag, [alert(at, lag.alert, broker=1)]) is None
-    assert (
-        made.find_firing(PAUSED, lag, [alert(at, lag.alert, broker=2, starts_at=BEGAN[PAUSED])])
-        is None
-    )
-    assert made.find_firing(PAUSED, lag, [alert(at, lag.alert, broker=2, state="resolved")]) is None
-    right = alert(at, lag.alert, broker=2)
-    assert made.find_firing(PAUSED, lag, [right]) == right
+@pytest.mark.parametrize(
+    ("fields", "counts"),
+    [
+        ({"broker": 2}, True),
+        # Of another broker, of an older fault, and of no firing.
+        ({"broker": 1}, False),
+        ({"broker": 2, "starts_at": BEGAN[PAUSED]}, False),
+        ({"broker": 2, "state": "resolved"}, False),
+    ],
+)
+def test_only_an_alert_of_the_broker_and_the_fault_counts(
+    fields: dict[str, Any], counts: bool
+) -> None:
+    lag = EXPECTED[PAUSED][0]
+    made = alert(BEGAN[PAUSED] + 12, lag.alert, **fields)
+    assert report().find_firing(PAUSED, lag, [made]) == (made if counts else None)
 
 
 def test_no_alert_counts_before_its_fault() -> None:

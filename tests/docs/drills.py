@@ -19,7 +19,7 @@ import yaml
 from tests.conftest import ROOT
 from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED
 from tidemark_lab.judge.claims import REASONS
-from tidemark_lab.judge.totals import quantile
+from tidemark_lab.judge.report import quantile
 
 PAGE: Final = ROOT / "docs" / "drills.md"
 ROWS: Final = ROOT / "tests" / "testdata" / "drills.json"

@@ -55,16 +55,37 @@ def test_a_claim_up_to_the_sampled_high_watermark_is_all_that_is_due() -> None:
     )
 
 
-def test_a_sampled_loss_without_a_claim_fails() -> None:
-    (failure,) = judged(sampled()).failures
-    assert failure.startswith("orders-0: 3 lost records of fault 0 (crash) are not claimed")
-    (failure,) = judged(sampled(), claim(6, 8)).failures
-    assert failure.startswith("orders-0: 1 lost records of fault 0 (crash) are not claimed")
-    assert failure.endswith("such as offset 5")
+UNCLAIMED = "lost records of fault 0 (crash) are not claimed although they were sampled"
 
 
-def test_a_claim_from_before_the_fault_is_none_of_it() -> None:
-    assert len(judged(sampled(), claim(5, 8, at=29.0)).failures) == 1
+@pytest.mark.parametrize(
+    ("claims", "failures"),
+    [
+        # A sampled loss without a claim, or with one of a part of it.
+        ([], [f"3 {UNCLAIMED}, such as offset 5"]),
+        ([claim(6, 8)], [f"1 {UNCLAIMED}, such as offset 5"]),
+        # A claim from before the fault is none of it.
+        ([claim(5, 8, at=29.0)], [f"3 {UNCLAIMED}, such as offset 5"]),
+        # A claim of a record on disk.
+        (
+            [claim(4, 8)],
+            ["claim of [4, 8) of epochs up to 0: 1 records survived, such as offset 4"],
+        ),
+        # Offset 5 has a record of epoch 2 now.
+        ([claim(5, 8, epoch=1)], []),
+        (
+            [claim(5, 8, epoch=2)],
+            ["claim of [5, 8) of epochs up to 2: 1 records survived, such as offset 5"],
+        ),
+        # A claim above every sample.
+        (
+            [claim(5, 9)],
+            ["claim of [5, 9) of epochs up to 0: the highest sampled high watermark was 8"],
+        ),
+    ],
+)
+def test_claims_that_fail(claims: list[Claim], failures: list[str]) -> None:
+    assert judged(sampled(), *claims).failures == [f"orders-0: {failure}" for failure in failures]
 
 
 @pytest.mark.parametrize(
@@ -91,24 +112,6 @@ def test_a_record_that_was_acknowledged_after_the_harm_is_of_a_deposed_leader() 
     assert judged(sampled(20), lost=[late]).unclaimed == {DEPOSED: 1}
 
 
-def test_a_claim_of_a_record_on_disk_fails() -> None:
-    (failure,) = judged(sampled(), claim(4, 8)).failures
-    assert (
-        failure
-        == "orders-0: claim of [4, 8) of epochs up to 0: 1 records survived, such as offset 4"
-    )
-    # Offset 5 has a record of epoch 2 now.
-    assert judged(sampled(), claim(5, 8, epoch=1)).failures == []
-    assert len(judged(sampled(), claim(5, 8, epoch=2)).failures) == 1
-
-
-def test_a_claim_above_every_sample_fails() -> None:
-    (failure,) = judged(sampled(), claim(5, 9)).failures
-    assert failure == (
-        "orders-0: claim of [5, 9) of epochs up to 0: the highest sampled high watermark was 8"
-    )
-
-
 def test_a_claim_of_a_record_that_a_later_fault_lost_fails() -> None:
     failures = judged(sampled(), claim(5, 8, at=27.0)).failures
     assert "3 records survived, such as offset 5" in failures[0]
@@ -125,6 +128,9 @@ def test_a_range_that_the_samples_prove_must_be_claimed() -> None:
         "orders-0: two reads under epoch 2 prove that offsets [5, 9) of epochs up to 0 are lost; "
         "1 of them are not claimed, such as 8"
     )
+    # Without topic IDs no proof is demanded.
+    without = judge_claims(Truth([FAULT], lost=LOST), [], {PLACE: samples}, (2, 6))
+    assert without.failures == []
 
 
 def test_claims_are_the_ranges_of_alerts_and_their_updates() -> None:
@@ -196,10 +202,3 @@ def test_a_sampled_record_is_counted_by_what_its_version_lacks(
 ) -> None:
     truth, samples = Truth([FAULT], lost=LOST[:1]), Samples([Reading(25.0, 26.0, 8, 0)])
     assert judge_claims(truth, [], {PLACE: samples}, version).unclaimed == {reason: 1}
-
-
-def test_without_topic_ids_no_proof_is_demanded() -> None:
-    samples = sampled()
-    samples.oracle.proven.add((2, (0, 5, 9)))
-    truth = Truth([FAULT], lost=LOST)
-    assert judge_claims(truth, [], {PLACE: samples}, (2, 6)).failures == []

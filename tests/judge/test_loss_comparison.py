@@ -41,8 +41,6 @@ HELD = {
 
 WRITTEN = [*OLD, *NEW]
 ALL_HELD = {offset: offset for offset in range(10)}
-# The client retried record 9: it is at 9 and 10, and only 10 was acknowledged.
-TWICE = [*acknowledged(range(9)), AcknowledgedRecord("t", 0, 10, 9, 1001.0)]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +74,12 @@ TWICE = [*acknowledged(range(9)), AcknowledgedRecord("t", 0, 10, 9, 1001.0)]
             {"is_sound": False, "actual": None, "still_there": (3, 4)},
         ),
         # A record written twice counts at its acknowledged offset.
-        (None, TWICE, {**ALL_HELD, 10: 9}, {"actual": None}),
+        (
+            None,
+            [*acknowledged(range(9)), AcknowledgedRecord("t", 0, 10, 9, 1001.0)],
+            {**ALL_HELD, 10: 9},
+            {"actual": None},
+        ),
     ],
 )
 def test_a_proven_range_against_the_loss(

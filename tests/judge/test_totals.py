@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judge.examples import marks
-from tidemark_lab.judge.totals import as_lines, delays, quantile, totals
+from tidemark_lab.judge.report import as_lines, delays, quantile, totals
 from tidemark_lab.judge.verdict import Check, Result
 
 

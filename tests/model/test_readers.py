@@ -26,13 +26,13 @@ from tidemark_lab.model.replica_manager.delayed import FETCH_WAIT_MS, FetchIsola
 from tidemark_lab.model.replica_manager.state import ClusterModel, Consumer, TransactionalRecord
 from tidemark_lab.model.replica_manager.transactions import last_stable_offset
 from tidemark_lab.model.scenarios import SCENARIOS
-from tidemark_lab.model.scenarios.run import RunStep, ScenarioRun
+from tidemark_lab.model.scenarios.run import ScenarioRun
 
 KIP_966 = PROTOCOLS["kip-966"]
 
 
-def positions(step: RunStep) -> list[int]:
-    return [each.position for each in step.cluster.consumers]
+def positions(cluster: ClusterModel) -> list[int]:
+    return [each.position for each in cluster.consumers]
 
 
 def test_one_fetch_completes_the_producer_and_the_consumer() -> None:
@@ -42,11 +42,7 @@ def test_one_fetch_completes_the_producer_and_the_consumer() -> None:
     assert [each.reader for each in append.cluster.broker(1).fetch_purgatory] == [-1]
     commit = only_step(run, "HW of 1: 0→1")
     assert "m0 acknowledged" in commit.effects and "C1 reads m0" in commit.effects
-    assert positions(before_step(run.steps, commit)) == [0] and positions(commit) == [1]
-
-
-def before_step(steps: list[RunStep], step: RunStep) -> RunStep:
-    return steps[steps.index(step) - 1]
+    assert positions(before(run, commit)) == [0] and positions(commit.cluster) == [1]
 
 
 @pytest.mark.parametrize(("name", "protocol"), MAIN_RUNS)
@@ -56,7 +52,7 @@ def test_no_consumer_reads_what_is_not_committed(name: str, protocol: str) -> No
         for local in cluster.brokers:
             assert last_stable_offset(cluster, local) <= local.high_watermark
             assert local.log_start_offset <= local.high_watermark <= local.log_end_offset
-        assert all(position <= len(cluster.committed) for position in positions(step))
+        assert all(position <= len(cluster.committed) for position in positions(step.cluster))
 
 
 def test_a_fetch_that_is_not_watched_yet_misses_no_append() -> None:
@@ -136,7 +132,7 @@ def test_an_open_transaction_holds_the_last_stable_offset() -> None:
     marker = next(step for step in run.steps if "the commit marker of t1" in step.event)
     # The marker alone is not enough: it must be committed too.
     assert last_stable_offset(marker.cluster, marker.cluster.broker(1)) == 0
-    assert positions(only_step(run, "C2 reads m0, m1")) == [2, 3]
+    assert positions(only_step(run, "C2 reads m0, m1").cluster) == [2, 3]
     # No record of the aborted transaction, and no marker.
     assert run.steps[-1].effects == ("C2 reads m4",)
     hanging = only_step(run, "C1 reads m3, m4").cluster
@@ -155,16 +151,16 @@ def test_a_consumer_of_a_follower_reads_below_the_followers_high_watermark() -> 
     waiting = before(run, only_step(run, "the fetch of C1 completes"))
     assert waiting.broker(1).high_watermark == 1 and waiting.broker(2).high_watermark == 0
     woken = only_step(run, "the fetch of C1 completes")
-    assert "HW of 2: 0→1" in woken.effects and positions(woken) == [1]
+    assert "HW of 2: 0→1" in woken.effects and positions(woken.cluster) == [1]
 
 
 def test_a_follower_without_the_offset_sends_the_consumer_back_to_the_leader() -> None:
     run = run_of("replica-read")
     (error,) = (step for step in run.steps if "OFFSET_OUT_OF_RANGE" in " ".join(step.effects))
-    assert positions(error) == [2] and error.cluster.broker(2).log_end_offset == 0
+    assert positions(error.cluster) == [2] and error.cluster.broker(2).log_end_offset == 0
     assert error.cluster.consumer(1).preferred_read_replica is None
     assert "2 is not in the ISR" not in error.effects
-    assert "of 1" in run.steps[-1].event and positions(run.steps[-1]) == [2]
+    assert "of 1" in run.steps[-1].event and positions(run.cluster) == [2]
 
 
 def test_a_consumer_without_a_leader_or_with_a_lost_offset_says_so() -> None:

@@ -68,17 +68,15 @@ def test_every_scenario_runs_under_every_protocol(name: str, protocol: str) -> N
 
 
 @pytest.mark.parametrize(("name", "protocol"), MAIN_RUNS)
-def test_every_step_is_one_row(name: str, protocol: str) -> None:
-    run = run_of(name, protocol)
-    numbers = [line.split()[0] for line in render_table(run) if line[0].isdigit()]
-    assert numbers == [str(number) for number in range(len(run.steps))]
-
-
-@pytest.mark.parametrize(("name", "protocol"), MAIN_RUNS)
-def test_a_scenario_fits_a_screen_and_has_no_empty_column(name: str, protocol: str) -> None:
+def test_a_table_fits_a_screen_with_a_row_for_each_step_and_no_empty_column(
+    name: str, protocol: str
+) -> None:
     # With a zombie the leaders' columns are wide, and the last column has a minimum width.
     assert max(map(len, render_scenario(SCENARIOS[name], protocol))) <= 145
-    heading, *rows = render_table(run_of(name, protocol))
+    run = run_of(name, protocol)
+    heading, *rows = render_table(run)
+    numbers = [line.split()[0] for line in rows if line[0].isdigit()]
+    assert numbers == [str(number) for number in range(len(run.steps))]
     starts = [found.start() for found in re.finditer(r"\S+(?: \S+)*", heading)]
     for begin, end in zip(starts, [*starts[1:], None], strict=True):
         assert any(row[begin:end].strip() for row in rows)

@@ -107,6 +107,9 @@ class StreamProcess:
 
         wait_until(condition, seconds, what, seen=self.log_tail, check=runs)
 
+    def ends_with(self, code: int, seconds: float = 300.0) -> None:
+        assert self.process.wait(seconds) == code, self.log_tail()
+
     def terminate(self) -> tuple[int, float]:
         """SIGTERM; (exit code, seconds until it was gone)."""
         began = time.monotonic()

@@ -99,10 +99,6 @@ def at(settings: Settings, checkpoint: Path) -> Settings:
     return structs.replace(settings, stream=stream)
 
 
-def ended(process: StreamProcess) -> int:
-    return process.process.wait(240)
-
-
 @pytest.fixture(scope="module")
 def query(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Query]:
     """One JVM for all damages: a process of its own for each takes 15 s."""
@@ -239,7 +235,7 @@ def test_the_verb_ends_with_one_line(
     folder = query.copy(tmp_path / "damaged")
     damage(folder / file)
     process = stream(query.at(folder))
-    assert ended(process) == code, process.log_tail()
+    process.ends_with(code)
     check_line(error_line(process), said.format(folder))
 
 
@@ -263,17 +259,16 @@ def test_a_full_disk_is_named_and_nothing_is_lost_or_doubled_once_it_is_not(
 ) -> None:
     topics, checkpoint = Topics(settings), disk / "checkpoint"
     topics.send(range(6))
-    assert ended(stream(at(settings, checkpoint), "--once")) == 0
+    stream(at(settings, checkpoint), "--once").ends_with(0)
     free = shutil.disk_usage(disk).free
     (disk / "other").write_bytes(bytes(free - 16_384))
     topics.send(range(6, 12))
     full = stream(at(settings, checkpoint), "--once")
-    assert ended(full) == 1, full.log_tail()
+    full.ends_with(1)
     line = error_line(full)
     print(line)
     assert "no space is left" in line
     assert f"Free space for {checkpoint}" in line
     (disk / "other").unlink()
-    again = stream(at(settings, checkpoint), "--once")
-    assert ended(again) == 0, again.log_tail()
+    stream(at(settings, checkpoint), "--once").ends_with(0)
     topics.check()

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.stream.test_failures import JavaException
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.stream.health import StreamHealth
 from tidemark.stream.query import is_outage, watch
@@ -18,13 +19,6 @@ TIMED_OUT = (
 FEW = "org.apache.kafka.common.errors.NotEnoughReplicasException: fewer in-sync replicas"
 DENIED = "Caused by: org.apache.kafka.common.errors.TopicAuthorizationException: not authorized"
 WRONG = "java.util.concurrent.TimeoutException: of something else"
-
-
-class JavaException:
-    def __init__(self, text: str) -> None:
-        self.toString = lambda: text
-        self.getCause = lambda: None
-        self.getStackTrace = lambda: ()
 
 
 class JavaQuery:

@@ -232,6 +232,9 @@ def test_agreement_with_the_checkpoint_passes() -> None:
     check_fixed_settings(FIXED, FIXED, "/there")
 
 
+PACKAGE = Path(pyspark.__file__).parent
+
+
 def archived(folder: Path, version: bytes) -> str:
     archive = folder / "pyspark.zip"
     with zipfile.ZipFile(archive, "w") as file:
@@ -240,23 +243,21 @@ def archived(folder: Path, version: bytes) -> str:
 
 
 def test_archives_are_removed_when_the_same_pyspark_is_installed(tmp_path: Path) -> None:
-    package = Path(pyspark.__file__).parent
-    same = archived(tmp_path, (package / "version.py").read_bytes())
-    site = str(package.parent)
+    same = archived(tmp_path, (PACKAGE / "version.py").read_bytes())
+    site = str(PACKAGE.parent)
     assert without_archives([same, "/x/py4j-src.zip", "/jars/a.jar", site]) == [site]
 
 
 def test_archives_are_removed_from_the_finders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = Path(pyspark.__file__).parent
-    archive = archived(tmp_path, (package / "version.py").read_bytes())
-    monkeypatch.setattr(sys, "path", [archive, str(package.parent)])
+    archive = archived(tmp_path, (PACKAGE / "version.py").read_bytes())
+    monkeypatch.setattr(sys, "path", [archive, str(PACKAGE.parent)])
     monkeypatch.setattr(
         sys, "path_importer_cache", {archive: zipimport.zipimporter(archive), str(tmp_path): None}
     )
     remove_archives()
-    assert sys.path == [str(package.parent)]
+    assert sys.path == [str(PACKAGE.parent)]
     assert not any(
         isinstance(finder, zipimport.zipimporter) for finder in sys.path_importer_cache.values()
     )
@@ -264,7 +265,7 @@ def test_archives_are_removed_from_the_finders(
 
 def test_archives_remain_when_another_pyspark_or_none_is_installed(tmp_path: Path) -> None:
     other = archived(tmp_path, b"__version__ = 'other'\n")
-    path = [other, str(Path(pyspark.__file__).parent.parent)]
+    path = [other, str(PACKAGE.parent)]
     assert without_archives(path) == path
     alone = [other, str(tmp_path)]
     assert without_archives(alone) == alone

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import missing
+from tests.conftest import need_found
 from tests.docs.versions import ROWS, read_rows
 from tests.versions.features import NO, PROVEN, SUSPECTED, YES, row_of
 from tests.versions.verbs import Ran, check_verbs, run_verbs
-from tidemark.core.errors import TidemarkError
 from tidemark.core.records import Alert
 from tidemark_lab.brokers.broker_socket import BrokerSocket
 from tidemark_lab.brokers.versions import VERSIONS, kafka_version
@@ -47,10 +46,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 def test_a_version_shows_what_the_table_says_and_nothing_false(
     version: str, short: bool, tmp_path: Path
 ) -> None:
-    try:
-        kafka_version(version).jars()
-    except TidemarkError as error:
-        missing(str(error))
+    need_found(kafka_version(version).jars)
     apis: set[int] = set()
     verbs: dict[str, Ran] = {}
 

@@ -21,7 +21,7 @@ from tidemark_lab.brokers.broker_socket import fetch_metadata
 from tidemark_lab.brokers.jars import KAFKA_VERSION
 from tidemark_lab.brokers.layout import CONTROLLER, Layout
 from tidemark_lab.brokers.ports import free_ports
-from tidemark_lab.brokers.process import ChildProcess
+from tidemark_lab.brokers.process import ChildProcess, check_running
 from tidemark_lab.brokers.topic_creation import create_topic
 from tidemark_lab.brokers.versions import kafka_version
 from tidemark_lab.brokers.wait import wait_until
@@ -149,13 +149,8 @@ class LocalCluster:
                 _START_SECONDS,
                 f"{child.name} is ready",
                 seen=child.log_tail,
-                check=self._check,
+                check=lambda: check_running(self._children.values()),
             )
-
-    def _check(self) -> None:
-        failure = next(filter(None, (child.failure() for child in self._children.values())), None)
-        if failure is not None:
-            raise ClusterError(failure)
 
     def _running_brokers(self) -> set[int]:
         return {broker for broker in BROKERS if self.is_running(broker)}
@@ -224,15 +219,19 @@ class LocalCluster:
         except KafkaError as error:
             raise ClusterError(f"the local cluster did not {what}: {error}") from None
 
-    def has_controller(self) -> bool:
-        """Whether the controller is active, as a broker sees it."""
+    def active_controller(self) -> int | None:
+        """The controller that leads, as a broker sees it; None where it sees none."""
         try:
             quorum = self.administer(
                 lambda admin: admin.describe_metadata_quorum(), "describe its quorum"
             )
         except ClusterError:
-            return False
-        return bool(quorum)
+            return None
+        leader = quorum["topics"][0]["partitions"][0]["leader_id"]
+        return int(leader) if leader >= 0 else None
+
+    def has_controller(self) -> bool:
+        return self.active_controller() is not None
 
     def is_whole(self, topics: Iterable[str]) -> bool:
         """Whether every broker serves, and every replica of these topics is in sync."""

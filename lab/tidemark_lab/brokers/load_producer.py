@@ -71,12 +71,12 @@ class LoadProducer:
         with self._lock:
             return list(self._acknowledged)
 
-    def pause(self, topic: str) -> None:
-        """Leaves a topic idle until `resume`; the records due meanwhile are never written."""
-        self._paused.add(topic)
+    def pause(self, *topics: str) -> None:
+        """Leaves topics idle until `resume`; the records due meanwhile are never written."""
+        self._paused.update(topics)
 
-    def resume(self, topic: str) -> None:
-        self._paused.discard(topic)
+    def resume(self, *topics: str) -> None:
+        self._paused.difference_update(topics)
 
     def _run(self) -> None:
         started, record_id = time.monotonic(), 0

@@ -13,10 +13,11 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.wait import comes_true
 
 # The longest that a pause waits for all threads to stand.
@@ -59,6 +60,14 @@ class _Guard:
 
 
 _guard = _Guard()
+
+
+def check_running(children: Iterable[ChildProcess]) -> None:
+    """Raises ClusterError with the end of its log where one has ended."""
+    for child in children:
+        failure = child.failure()
+        if failure is not None:
+            raise ClusterError(failure)
 
 
 class ChildProcess:

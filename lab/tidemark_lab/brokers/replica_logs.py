@@ -178,17 +178,19 @@ def log_start_offset(folder: Path, place: Place) -> int | None:
 
 def read_epochs(folder: Path, place: Place) -> list[tuple[int, int]]:
     """(leader epoch, start offset), ascending (LeaderEpochCheckpointFile)."""
-    file = log_folder(folder, place) / "leader-epoch-checkpoint"
-    lines = file.read_text(encoding="utf-8").splitlines()[2:] if file.exists() else []
-    rows = (line.split() for line in lines)
+    rows = _rows(log_folder(folder, place) / "leader-epoch-checkpoint")
     return [(int(epoch), int(offset)) for epoch, offset in rows]
 
 
 def read_checkpoint(file: Path) -> dict[Place, int]:
-    """Version, number of lines, then `topic partition offset` (OffsetCheckpointFile)."""
-    lines = file.read_text(encoding="utf-8").splitlines()[2:] if file.exists() else []
-    rows = (line.split() for line in lines)
-    return {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
+    """(topic, partition) -> offset (OffsetCheckpointFile)."""
+    return {(topic, int(number)): int(offset) for topic, number, offset in _rows(file)}
+
+
+def _rows(file: Path) -> list[list[str]]:
+    """Kafka's checkpoint files have a version, the number of rows, and the rows."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return [line.split() for line in lines[2:]]
 
 
 def _log_end_offset(log: Path) -> int:

@@ -31,7 +31,7 @@ def create_topic(
 
     Tries again within `seconds`. Raises ClusterError.
     """
-    failure = "no broker answers"
+    failure, request = "no broker answers", _request(name, assignments, configs)
 
     def is_created() -> bool:
         nonlocal failure
@@ -39,14 +39,15 @@ def create_topic(
             try:
                 controller = fetch_metadata(address).controller_id
                 asked = addresses.get(controller, address)
-                error = _ask(asked, _request(name, assignments, configs))
+                with BrokerSocket(asked, _ANSWER_SECONDS) as broker:
+                    answer = broker.send(request, CreateTopicsResponse).topics[0]
             except OSError as problem:
                 failure = str(problem)
                 continue
-            if not error:
+            if not answer.error_code:
                 return True
-            failure = str(kafka_errors.for_code(error).__name__)
-            if error != _NOT_CONTROLLER:
+            failure = str(kafka_errors.for_code(answer.error_code).__name__)
+            if answer.error_code != _NOT_CONTROLLER:
                 raise ClusterError(f"the local cluster did not create the topic {name}: {failure}")
         return False
 
@@ -76,9 +77,3 @@ def _request(
         timeout_ms=int(_ANSWER_SECONDS * 1000),
         validate_only=False,
     )
-
-
-def _ask(address: tuple[str, int], request: Any) -> int:
-    """The error code of the answer; 0: created. Raises OSError."""
-    with BrokerSocket(address, _ANSWER_SECONDS) as broker:
-        return int(broker.send(request, CreateTopicsResponse).topics[0].error_code)

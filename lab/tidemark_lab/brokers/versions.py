@@ -36,17 +36,14 @@ class KafkaVersion:
     layout: type[Layout] = ZooKeeperLayout
 
     def jars(self, folder: str | Path | None = None, java: JavaHome | None = None) -> list[Path]:
-        """The class path of a node. Raises TidemarkError when it cannot be had."""
+        """The class path of a node. Raises TidemarkError when it cannot be had.
+
+        That of the demo's version are the jars that `tidemark demo` fetches.
+        """
+        if self.number == KAFKA_VERSION:
+            return broker_jars(folder, java)
         kafka = Coordinates("org.apache.kafka", f"kafka_{self.scala}", self.number)
         return fetch_jars(JarSet(f"kafka-{self.number}", (kafka, self.library), SUMS), folder, java)
-
-
-@dataclass(frozen=True)
-class _Current(KafkaVersion):
-    """The version of the demo; its jars are those that `tidemark demo` fetches."""
-
-    def jars(self, folder: str | Path | None = None, java: JavaHome | None = None) -> list[Path]:
-        return broker_jars(folder, java)
 
 
 VERSIONS: Final = {
@@ -58,7 +55,7 @@ VERSIONS: Final = {
         KafkaVersion("2.6.3", "2.13", _LOG4J),
         KafkaVersion("2.8.2", "2.13", _LOG4J),
         KafkaVersion("3.9.1", "2.13", _LOG4J, Layout),
-        _Current(KAFKA_VERSION, "2.13", _LOG4J, Layout),
+        KafkaVersion(KAFKA_VERSION, "2.13", _LOG4J, Layout),
     )
 }
 

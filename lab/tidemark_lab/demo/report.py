@@ -31,7 +31,7 @@ class Report:
         self.began: dict[str, float] = {}
         # Those of the stage: the faults that were injected, and what its probe saw.
         self.marks: dict[str, Mark] = {}
-        self.first_seen: FirstSeen = _unknown
+        self.first_seen: FirstSeen = lambda *_: None
         self.comparison: LossComparison | None = None
 
     def begin(self, scene: str) -> None:
@@ -154,7 +154,3 @@ class Report:
             )
             for name, received in came.items()
         ] or [AlertResult(scene=scene, alert="any alert" if strict else others, expected=False)]
-
-
-def _unknown(_detector: str, _since: float, _broker: int | None = None) -> None:
-    """No probe dates anything."""

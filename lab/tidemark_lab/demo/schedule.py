@@ -27,7 +27,6 @@ from tidemark_lab.drills.drill import Drill, Step, Topic
 from tidemark_lab.drills.stage import Stage
 from tidemark_lab.drills.steps import (
     acknowledged_since,
-    act,
     alert,
     in_sync,
     inject,
@@ -84,7 +83,7 @@ class _Scenes:
         self._report, self._own_topics = report, own_topics
 
     def _begin(self, scene: str, text: str) -> Step:
-        return act(f"{scene}: {text}", lambda _: self._report.begin(scene))
+        return Step(f"{scene}: {text}", lambda _: self._report.begin(scene))
 
     def _is_whole(self, stage: Stage) -> bool:
         return stage.cluster.is_whole([WATCHED, *self._own_topics])
@@ -95,7 +94,7 @@ class _Scenes:
     def healthy(self) -> tuple[Step, ...]:
         """Nothing happens, nothing may fire. Alerts from the start-up must be resolved before."""
         return (
-            act("", _wait_for_a_quiet_start),
+            Step("", _wait_for_a_quiet_start),
             self._begin(HEALTHY, f"nothing happens for {HEALTHY_SECONDS:.0f} s, nothing may fire"),
             _silent(load(HEALTHY_SECONDS)),
         )
@@ -106,7 +105,7 @@ class _Scenes:
             self._begin(PAUSED, f"broker {FOLLOWER} will hang under load (SIGSTOP)"),
             inject(PAUSE_FOLLOWER, lambda stage: Pause(stage.cluster, FOLLOWER)),
             *_fired(PAUSED),
-            act(
+            Step(
                 f"{PAUSED}: broker {FOLLOWER} resumes (SIGCONT); its alerts must resolve",
                 lambda stage: stage.heal(PAUSE_FOLLOWER),
             ),
@@ -152,7 +151,7 @@ class _Scenes:
             _return(RETURN_LEADER, KILL_LEADER),
             self._whole(),
             *_fired(UNCLEAN, RETURN_LEADER),
-            act(f"{UNCLEAN}: both replicas are back; the state alerts must resolve", _nothing),
+            Step(f"{UNCLEAN}: both replicas are back; the state alerts must resolve", _nothing),
             _resolved(UNCLEAN),
             _silent(load(SETTLE_SECONDS)),
         )
@@ -187,7 +186,7 @@ def _return(key: str, killed: str) -> Step:
         stage.mark(key)
         stage.heal(killed)
 
-    return act(key, start)
+    return Step(key, start)
 
 
 def _wait_for_a_quiet_start(stage: Stage) -> None:

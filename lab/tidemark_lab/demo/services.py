@@ -15,13 +15,12 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 import tidemark
-from tidemark.core.errors import TidemarkError
 from tidemark.jvm.java import JavaHome
 from tidemark.kafka.topics import topic_specifications
 from tidemark.settings import load_settings
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.ports import free_ports
-from tidemark_lab.brokers.process import ChildProcess
+from tidemark_lab.brokers.process import ChildProcess, check_running
 from tidemark_lab.brokers.wait import wait_until
 from tidemark_lab.demo.expected_alerts import OWN_TOPICS_LEADER
 
@@ -129,11 +128,8 @@ class Services:
             )
 
     def check(self) -> None:
-        """Raises TidemarkError with the end of its log when a process has ended."""
-        for child in self.children.values():
-            failure = child.failure()
-            if failure is not None:
-                raise TidemarkError(failure)
+        """Raises ClusterError with the end of its log when a process has ended."""
+        check_running(self.children.values())
 
     def wait_ready(self) -> None:
         """Returns when the exporter has had fresh passes for a while: the whole pipeline runs.

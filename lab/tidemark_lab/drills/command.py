@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -56,69 +57,48 @@ def list_drills(as_json: bool) -> None:
         click.echo(line)
 
 
-_version = click.option(
-    "--kafka", "version", metavar="VERSION", help="Only this version. Default: those of the drill."
+# Of `run` and of `all`.
+_OPTIONS: Final = (
+    click.Option(
+        ["--kafka", "version"],
+        metavar="VERSION",
+        help="Only this version. Default: those of the drill.",
+    ),
+    click.Option(["--json", "as_json"], is_flag=True, help="One JSON document."),
+    click.Option(
+        ["--junit", "junit_file"],
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Also write the checks as JUnit XML.",
+    ),
+    click.Option(
+        ["--record"],
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Keep events, alerts and truth of each drill, in a folder of DIR.",
+    ),
+    click.Option(
+        ["--jobs"],
+        type=click.IntRange(1, MAX_JOBS),
+        default=1,
+        metavar="N",
+        help="Run so many side by side, each with brokers of its own. Default: 1.",
+    ),
 )
-_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-_junit = click.option(
-    "--junit",
-    "junit_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write the checks as JUnit XML.",
-)
-_jobs = click.option(
-    "--jobs",
-    type=click.IntRange(1, MAX_JOBS),
-    default=1,
-    metavar="N",
-    help="Run so many side by side, each with brokers of its own. Default: 1.",
-)
-_record = click.option(
-    "--record",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Keep events, alerts and truth of each drill, in a folder of DIR.",
-)
+_NAMES: Final = click.Argument(["names"], metavar="NAME…", nargs=-1, required=True)
 
 
-@drill.command("run")
-@click.argument("names", metavar="NAME…", nargs=-1, required=True)
-@_version
-@_json
-@_junit
-@_record
-@_jobs
-def run(
-    names: tuple[str, ...],
-    version: str | None,
-    as_json: bool,
-    junit_file: Path | None,
-    record: Path | None,
-    jobs: int,
-) -> int:
+@drill.command("run", params=[_NAMES, *_OPTIONS])
+def run(names: tuple[str, ...], **options: Any) -> int:
     """Run drills by name."""
-    return _run([find_drill(name) for name in names], version, as_json, junit_file, record, jobs)
+    return _run([find_drill(name) for name in names], **options)
 
 
-@drill.command("all")
-@_version
-@_json
-@_junit
-@_record
-@_jobs
-def run_all(
-    version: str | None,
-    as_json: bool,
-    junit_file: Path | None,
-    record: Path | None,
-    jobs: int,
-) -> int:
+@drill.command("all", params=[*_OPTIONS])
+def run_all(version: str | None, **options: Any) -> int:
     """Run every drill, on each of its versions."""
-    chosen: Iterable[Drill] = DRILLS.values()
-    if version is not None:
-        chosen = [d for d in chosen if version in d.versions]
-    return _run(list(chosen), version, as_json, junit_file, record, jobs)
+    chosen = [d for d in DRILLS.values() if version is None or version in d.versions]
+    return _run(chosen, version, **options)
 
 
 def _run(
@@ -137,18 +117,14 @@ def _run(
     console = Console(stderr=True, markup=False, highlight=False)
     plan = [(d, v) for d in drills for v in d.versions if version in (None, v)]
     results = _play(console, plan, jobs, record)
-    if as_json:
-        click.echo(json.dumps(document(results), indent=1))
-    else:
-        for line in as_table(results):
-            click.echo(line)
+    shown = [json.dumps(document(results), indent=1)] if as_json else as_table(results)
+    click.echo("\n".join(shown))
     if junit_file is not None:
-        _write_junit(junit_file, results)
+        try:
+            junit_file.write_bytes(junit(results))
+        except OSError as error:
+            raise TidemarkError(f"--junit: cannot write {junit_file}: {error.strerror}.") from None
     return exit_code(results)
-
-
-def _folder(row: Row, record: Path | None) -> Path | None:
-    return None if record is None else record / f"{row[0].name}-{row[1]}"
 
 
 def _play(console: Console, plan: Sequence[Row], jobs: int, record: Path | None) -> list[Result]:
@@ -165,16 +141,15 @@ def _play(console: Console, plan: Sequence[Row], jobs: int, record: Path | None)
         def done(_number: int, result: Result) -> None:
             nonlocal ended
             ended += 1
-            _print_result(console, f"{ended} of {len(plan)}", result)
+            verdict = f"{result.verdict} in {result.seconds:.0f} s ({ended} of {len(plan)})"
+            lines = [f"{result.name} on {result.version}: {verdict}"]
+            lines += [f"  {finding}" for finding in result.findings]
+            console.print("\n".join(lines), soft_wrap=True)
 
-        return run_side_by_side(plan, jobs, lambda row: _folder(row, record), say, done)
+        def folder(row: Row) -> Path | None:
+            return record and record / f"{row[0].name}-{row[1]}"
 
-
-def _print_result(console: Console, of: str, result: Result) -> None:
-    verdict = f"{result.verdict} in {result.seconds:.0f} s ({of})"
-    console.print(f"{result.name} on {result.version}: {verdict}", soft_wrap=True)
-    for finding in result.findings:
-        console.print(f"  {finding}", soft_wrap=True)
+        return run_side_by_side(plan, jobs, folder, say, done)
 
 
 def _check_version(drills: Sequence[Drill], version: str) -> None:
@@ -204,10 +179,3 @@ def _check_writable(junit_file: Path | None, record: Path | None) -> None:
         raise ConfigError(
             f"{option}: cannot write {error.filename}: {error.strerror}. Choose another."
         ) from None
-
-
-def _write_junit(path: Path, results: Sequence[Result]) -> None:
-    try:
-        path.write_bytes(junit(results))
-    except OSError as error:
-        raise TidemarkError(f"--junit: cannot write {path}: {error.strerror}.") from None

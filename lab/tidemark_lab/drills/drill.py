@@ -25,6 +25,10 @@ OVERRIDES: Final = {
 }
 
 
+# Takes a line about the progress.
+Say = Callable[[str], object]
+
+
 @dataclass(frozen=True)
 class Topic:
     """A topic of a drill. `replicas`: those of each partition, the preferred leader first.

@@ -65,7 +65,7 @@ class Notifications:
         found: list[Notification] = []
         notified: set[str] = set()
         for at, payload in self._receiver.deliveries():
-            causes = {a["annotations"]["cause"] for a in payload["alerts"] if _has_cause(a)}
+            causes = {a["annotations"].get("cause") for a in payload["alerts"]} - {None}
             for alert in payload["alerts"]:
                 cause = alert["annotations"].get("cause")
                 state = alert["status"]
@@ -76,7 +76,3 @@ class Notifications:
     def close(self) -> None:
         self._delivery.stop(_STOP_SECONDS)
         self._receiver.__exit__()
-
-
-def _has_cause(alert: dict[str, dict[str, str]]) -> bool:
-    return "cause" in alert["annotations"]

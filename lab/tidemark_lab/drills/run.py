@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -16,15 +15,13 @@ from msgspec import json as msgspec_json
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark_lab.brokers.cluster import BROKERS
 from tidemark_lab.brokers.replica_logs import log_start_offset
-from tidemark_lab.drills.drill import Drill
+from tidemark_lab.drills.drill import Drill, Say
 from tidemark_lab.drills.set_up import EVENTS, PROBE, set_up
 from tidemark_lab.drills.stage import Stage
 from tidemark_lab.faults.fault import FaultRecord
 from tidemark_lab.judge.samples import batches_of, read_samples, served_at
 from tidemark_lab.judge.truth import Removed, Truth
 from tidemark_lab.judge.verdict import Result, Seen, judge
-
-Say = Callable[[str], None]
 
 TRUTH: Final = "truth.json"
 ALERTS: Final = "alerts.jsonl"

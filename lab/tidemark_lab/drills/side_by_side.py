@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from tidemark_lab.brokers.process import ChildProcess
-from tidemark_lab.drills.drill import Drill
+from tidemark_lab.drills.drill import Drill, Say
 from tidemark_lab.judge.verdict import Result
 
 MAX_JOBS: Final = 16
@@ -25,7 +25,6 @@ _STOP_SECONDS: Final = 30.0
 _MAX_SECONDS: Final = 900.0
 
 Row = tuple[Drill, str]
-Say = Callable[[str], None]
 # Number of the row, its result.
 Done = Callable[[int, Result], None]
 # Of (row, its result file, where its recording is kept), the command that runs it.
@@ -34,16 +33,8 @@ Command = Callable[[Row, Path, Path | None], Sequence[str]]
 
 def worker_command(row: Row, file: Path, record: Path | None) -> Sequence[str]:
     drill, version = row
-    kept = [] if record is None else [str(record)]
-    return [
-        sys.executable,
-        "-m",
-        "tidemark_lab.drills.worker",
-        drill.name,
-        version,
-        str(file),
-        *kept,
-    ]
+    worker = [sys.executable, "-m", "tidemark_lab.drills.worker", drill.name, version, str(file)]
+    return worker if record is None else [*worker, str(record)]
 
 
 @dataclass

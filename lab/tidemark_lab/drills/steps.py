@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from tidemark.core.identity import alert_name
 from tidemark_lab.drills.drill import Step
 from tidemark_lab.drills.stage import Stage
 from tidemark_lab.faults.fault import Fault
+from tidemark_lab.faults.node_faults import Crash
 
 STATE_SECONDS: Final = 60.0
 ALERT_SECONDS: Final = 30.0
@@ -24,8 +25,8 @@ def heal(key: str) -> Step:
     return Step(f"heal: {key}", lambda stage: stage.heal(key))
 
 
-def act(text: str, do: Callable[[Stage], None]) -> Step:
-    return Step(text, do)
+def crash(key: str, broker: int) -> Step:
+    return inject(key, lambda stage: Crash(stage.cluster, broker))
 
 
 def load(seconds: float) -> Step:
@@ -122,10 +123,6 @@ def acknowledged_since(key: str, count: int = 20) -> Condition:
         return sum(1 for _ in acked) >= count
 
     return holds
-
-
-def answers(brokers: Sequence[int]) -> Condition:
-    return lambda stage: all(map(stage.cluster.is_ready, brokers))
 
 
 def _all_led(stage: Stage, holds: Callable[[int], bool]) -> bool:

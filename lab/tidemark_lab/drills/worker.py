@@ -6,6 +6,7 @@ Progress goes to standard output, the result to FILE. SIGTERM ends the drill and
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import time
@@ -14,11 +15,21 @@ from pathlib import Path
 
 import click
 import msgspec
+import structlog
 
+from tidemark.kafka.client_log import quiet_client_logs
 from tidemark_lab.brokers.signals import exit_on
-from tidemark_lab.drills.quiet import quiet_logs
 from tidemark_lab.drills.run import run_drill
 from tidemark_lab.drills.schedules.table import find_drill
+
+
+def quiet_logs() -> None:
+    """A drill prints its progress and its result alone.
+
+    The collector reports refused answers, which brokers give while they start.
+    """
+    quiet_client_logs()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -22,28 +22,21 @@ class ControllerFailover(Fault):
         return "the active controller" if self._killed is None else f"controller {self._killed}"
 
     def inject(self) -> None:
-        active = self._active()
+        active = self._cluster.active_controller()
         if active is None:
             raise ClusterError("the local cluster reports no active controller.")
         self._killed = active
         self.brokers = (active,)
         self._cluster.kill_broker(active)
-        self._wait(lambda: self._active() not in (None, active), "another controller is active")
+        self._wait(
+            lambda: self._cluster.active_controller() not in (None, active),
+            "another controller is active",
+        )
 
     def heal(self) -> None:
         if self._killed is not None:
             self._cluster.start_broker(self._killed)
         self._wait(self._cluster.has_controller, "a controller is active")
-
-    def _active(self) -> int | None:
-        try:
-            quorum = self._cluster.administer(
-                lambda admin: admin.describe_metadata_quorum(), "describe its quorum"
-            )
-        except ClusterError:
-            return None
-        leader = quorum["topics"][0]["partitions"][0]["leader_id"]
-        return int(leader) if leader >= 0 else None
 
 
 class CutControllerLink(Fault):

@@ -136,14 +136,13 @@ class RollingRestart(Fault):
         """The injection started every broker again."""
 
 
-class ControllerRestart(Fault):
+class ControllerRestart(BrokerFault):
     """The controller stops and starts: brokers serve, no metadata changes meanwhile."""
 
     name = "controller restart"
-    brokers = (CONTROLLER,)
 
     def __init__(self, cluster: LocalCluster, hold_seconds: float = 0.0) -> None:
-        self._cluster, self.hold_seconds = cluster, hold_seconds
+        super().__init__(cluster, CONTROLLER, hold_seconds)
 
     @property
     def detail(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -29,8 +29,10 @@ _THROTTLED_REPLICAS: Final = (
 class TopicFault(Fault):
     """A fault of partitions. It touches the brokers that hold them."""
 
-    def __init__(self, cluster: LocalCluster, partitions: Sequence[Place]) -> None:
-        self._cluster = cluster
+    def __init__(
+        self, cluster: LocalCluster, partitions: Sequence[Place], hold_seconds: float = 0.0
+    ) -> None:
+        self._cluster, self.hold_seconds = cluster, hold_seconds
         self.partitions = tuple(partitions)
 
     @property
@@ -71,6 +73,49 @@ class PreferredElection(TopicFault):
         """The elected leaders remain."""
 
 
+class LeaderMoves(TopicFault):
+    """A partition's leader moves this many times: its replicas change their order.
+
+    `replicas`: the order at first. Each time the last one comes first, and is elected.
+    """
+
+    name = "leader moves"
+
+    def __init__(
+        self, cluster: LocalCluster, place: Place, replicas: Sequence[int], times: int
+    ) -> None:
+        super().__init__(cluster, [place])
+        self._replicas, self._times = list(replicas), times
+        self.brokers = tuple(replicas)
+
+    @property
+    def detail(self) -> str:
+        return f"{super().detail}, {self._times} times"
+
+    def inject(self) -> None:
+        order = self._replicas
+        for _ in range(self._times):
+            order = [order[-1], *order[:-1]]
+            self._lead(order)
+
+    def heal(self) -> None:
+        self._lead(self._replicas)
+
+    def _lead(self, order: Sequence[int]) -> None:
+        topic, partition = self.partitions[0]
+        wanted = {TopicPartition(topic, partition): list(order)}
+        self._cluster.administer(
+            lambda admin: admin.alter_partition_reassignments(wanted), "reorder replicas"
+        )
+        self._cluster.elect_preferred_leaders({topic: [partition]})
+        self._wait(
+            lambda: self._cluster.all_partitions(
+                topic, lambda p: p.partition_index != partition or p.leader_id == order[0]
+            ),
+            f"broker {order[0]} leads",
+        )
+
+
 class Reassignment(TopicFault):
     """Replicas move to other brokers and back, with or without a throttle (KIP-455, KIP-73)."""
 
@@ -85,8 +130,7 @@ class Reassignment(TopicFault):
         throttle_bytes_per_second: int | None = None,
         hold_seconds: float = 0.0,
     ) -> None:
-        super().__init__(cluster, sorted(after))
-        self.hold_seconds = hold_seconds
+        super().__init__(cluster, sorted(after), hold_seconds)
         self._before, self._after = before, after
         self._throttle = throttle_bytes_per_second
         moves = (set(before[key]) ^ set(after[key]) for key in after)
@@ -171,35 +215,31 @@ class DeleteRecords(TopicFault):
 class ConfigChange(TopicFault):
     """Other configurations of topics for a while."""
 
-    configs: ClassVar[Mapping[str, str]]
-
-    def __init__(
-        self, cluster: LocalCluster, partitions: Sequence[Place], hold_seconds: float
-    ) -> None:
-        super().__init__(cluster, partitions)
-        self.hold_seconds = hold_seconds
+    configs: Mapping[str, str]
 
     def inject(self) -> None:
-        for topic in self.topics:
-            self._set_configs("TOPIC", topic, self.configs)
+        self._set_all(self.configs)
 
     def heal(self) -> None:
+        self._set_all(dict.fromkeys(self.configs))
+
+    def _set_all(self, configs: Mapping[str, str | None]) -> None:
         for topic in self.topics:
-            self._set_configs("TOPIC", topic, dict.fromkeys(self.configs))
+            self._set_configs("TOPIC", topic, configs)
 
 
 class RetentionShrink(ConfigChange):
     """Retention removes all but the newest seconds: the log start moves in steps."""
 
     name = "retention shrink"
-    configs: ClassVar[Mapping[str, str]] = {"segment.ms": "1000", "retention.ms": "5000"}
+    configs: Mapping[str, str] = {"segment.ms": "1000", "retention.ms": "5000"}
 
 
 class Compaction(ConfigChange):
     """The cleaner runs over topics that are compacted: offsets within the log disappear."""
 
     name = "compaction"
-    configs: ClassVar[Mapping[str, str]] = {
+    configs: Mapping[str, str] = {
         "segment.ms": "1000",
         "min.cleanable.dirty.ratio": "0.01",
     }
@@ -213,22 +253,16 @@ class RaisedMinIsr(ConfigChange):
     def __init__(
         self, cluster: LocalCluster, partitions: Sequence[Place], minimum: int, before: int
     ) -> None:
-        super().__init__(cluster, partitions, 0.0)
+        super().__init__(cluster, partitions)
         self._minimum, self._before = minimum, before
+        self.configs = {"min.insync.replicas": str(minimum)}
 
     @property
     def detail(self) -> str:
         return f"{super().detail}, from {self._before} to {self._minimum}"
 
-    def inject(self) -> None:
-        self._set(self._minimum)
-
     def heal(self) -> None:
-        self._set(self._before)
-
-    def _set(self, minimum: int) -> None:
-        for topic in self.topics:
-            self._set_configs("TOPIC", topic, {"min.insync.replicas": str(minimum)})
+        self._set_all({"min.insync.replicas": str(self._before)})
 
 
 class Recreation(TopicFault):
@@ -267,13 +301,11 @@ class IdleTopics(TopicFault):
         load: LoadProducer,
         hold_seconds: float,
     ) -> None:
-        super().__init__(cluster, partitions)
-        self._load, self.hold_seconds = load, hold_seconds
+        super().__init__(cluster, partitions, hold_seconds)
+        self._load = load
 
     def inject(self) -> None:
-        for topic in self.topics:
-            self._load.pause(topic)
+        self._load.pause(*self.topics)
 
     def heal(self) -> None:
-        for topic in self.topics:
-            self._load.resume(topic)
+        self._load.resume(*self.topics)

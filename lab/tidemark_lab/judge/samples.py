@@ -98,8 +98,7 @@ def read_samples(batches: Iterable[Batch], until: float = math.inf) -> dict[Plac
 
 
 def batches_of(recording: Path) -> Iterator[Batch]:
-    for line in read_lines([str(recording)]):
-        yield decode_batch(line.data)
+    return (decode_batch(line.data) for line in read_lines([str(recording)]))
 
 
 def served_at(lines: Iterable[str]) -> list[float]:

@@ -10,10 +10,7 @@
 
 from __future__ import annotations
 
-from tidemark_lab.model.action import Action
 from tidemark_lab.model.actions import (
-    Truncation,
-    become_follower_and_truncate_to,
     expand_isr,
     inc_high_watermark,
     replicate,
@@ -54,13 +51,7 @@ fenced_leader_shrink_isr = shrink_isr("FencedLeaderShrinkIsr", is_following_lead
 fenced_leader_expand_isr = expand_isr("FencedLeaderExpandIsr", may_join)
 
 
-def fenced_become_follower_and_truncate(truncation: Truncation) -> Action:
-    """FencedBecomeFollowerAndTruncate for a truncation rule."""
-    name = "FencedBecomeFollowerAndTruncate"
-    return become_follower_and_truncate_to(name, truncation, _leads_in_requested_epoch)
-
-
-def _leads_in_requested_epoch(state: ModelState, request: QuorumState) -> bool:
+def leads_in_requested_epoch(state: ModelState, request: QuorumState) -> bool:
     assert request.leader is not None
     local = state.replicas[request.leader]
     return local.leader == request.leader and local.leader_epoch == request.leader_epoch

@@ -63,7 +63,5 @@ def last_matching_end(one: Log, other: Log) -> int:
 
 def first_difference(one: Log, other: Log) -> int | None:
     """The first offset at which both logs hold a record and the records differ; else None."""
-    for offset, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return offset
-    return None
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((offset for offset, (a, b) in pairs if a != b), None)

@@ -19,7 +19,7 @@ from tidemark_lab.brokers.signals import exit_on
 from tidemark_lab.brokers.versions import VERSIONS
 from tidemark_lab.drills.chaos.judgement import PASSED, TABLE, judge_recording
 from tidemark_lab.drills.chaos.run import Run, run_chaos
-from tidemark_lab.drills.quiet import quiet_logs
+from tidemark_lab.drills.worker import quiet_logs
 
 KRAFT: Final = [number for number, version in VERSIONS.items() if version.layout is Layout]
 FINDING: Final = 3

@@ -6,7 +6,6 @@ import gzip
 import random
 import shutil
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from tidemark_lab.brokers.wait import wait_until
 from tidemark_lab.drills.chaos.benign import BenignPlan, benign
 from tidemark_lab.drills.chaos.hostile import HOSTILE, HostilePlan
 from tidemark_lab.drills.chaos.plan import Ends, Plan
-from tidemark_lab.drills.drill import Drill
+from tidemark_lab.drills.drill import Drill, Say
 from tidemark_lab.drills.run import WARM_UP_PASSES
 from tidemark_lab.drills.set_up import ACKNOWLEDGED, EVENTS, set_up
 from tidemark_lab.drills.stage import Stage
@@ -32,7 +31,6 @@ from tidemark_lab.judge.truth import Held, Ledger, LostRecord, Removed, Truth
 
 TRUTH, DISK, CONTROLLER_LOG = "truth.json", "disk.json.gz", "controller.log"
 AGREE_SECONDS: Final = 30.0
-Say = Callable[[str], object]
 
 
 @dataclass
@@ -122,9 +120,7 @@ class Disks:
         return {place: max(log) + 1 for place, log in held.items() if log}
 
 
-def run_chaos(
-    run: Run, seconds: float, folder: Path, kept: Path, say: Callable[[str], Any]
-) -> None:
+def run_chaos(run: Run, seconds: float, folder: Path, kept: Path, say: Say) -> None:
     """Injects faults for `seconds` and fills the run. Leaves events, acknowledgements and disks.
 
     A fault that cannot be injected or healed ends it: `run.error`.

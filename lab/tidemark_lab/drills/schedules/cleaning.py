@@ -6,11 +6,10 @@ from typing import Final
 
 from tidemark_lab.brokers.cluster import Place
 from tidemark_lab.brokers.replica_logs import log_start_offset, read_checkpoint, read_log
-from tidemark_lab.drills.drill import Drill, Topic
+from tidemark_lab.drills.drill import Drill, Step, Topic
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.steps import (
     acknowledged_since,
-    act,
     heal,
     inject,
     load,
@@ -109,7 +108,7 @@ COMPACTION: Final = Drill(
         load(3),
         inject(_COMPACT, lambda stage: Compaction(stage.cluster, [_PLACE], 0.0)),
         wait("every replica is compacted", _is_compacted, _SECONDS),
-        act("read the cleaner's checkpoint", _find_cleaner_checkpoint),
+        Step("read the cleaner's checkpoint", _find_cleaner_checkpoint),
         load(2),
         heal(_COMPACT),
         passes(5),
@@ -118,5 +117,3 @@ COMPACTION: Final = Drill(
     forbidden=_QUIET,
     quiet=True,
 )
-
-DRILLS: Final = (TOPIC_RECREATION, RETENTION, COMPACTION)

@@ -6,11 +6,11 @@ from typing import Final
 
 from tidemark_lab.brokers.jars import KAFKA_VERSION
 from tidemark_lab.drills.drill import Drill, Step, Topic
-from tidemark_lab.drills.stage import Stage
 from tidemark_lab.drills.steps import (
     acknowledged_since,
     alert,
     busy,
+    crash,
     heal,
     idle,
     in_sync,
@@ -24,21 +24,14 @@ from tidemark_lab.drills.steps import (
     whole,
 )
 from tidemark_lab.faults.disk_faults import PageCacheLoss
-from tidemark_lab.faults.node_faults import ControlledRestart, Crash
+from tidemark_lab.faults.node_faults import ControlledRestart
 from tidemark_lab.judge.expected import Expected
 
+# Before eligible leader replicas.
 BEFORE_ELR: Final = "3.9.1"
 UNCLEAN: Final = {"unclean.leader.election.enable": "true"}
 _LEADER, _FOLLOWER = "kill the leader", "kill the follower"
 _MANY: Final = 30
-
-
-def _kill_leader(stage: Stage) -> Crash:
-    return Crash(stage.cluster, 1)
-
-
-def _kill_follower(stage: Stage) -> Crash:
-    return Crash(stage.cluster, 2)
 
 
 def _elect_stale(partitions: int = 1) -> tuple[Step, ...]:
@@ -46,7 +39,7 @@ def _elect_stale(partitions: int = 1) -> tuple[Step, ...]:
         wait("broker 1 is alone in sync", in_sync(1)),
         wait("broker 1 acknowledges records alone", acknowledged_since(_FOLLOWER, 50)),
         load(3),
-        inject(_LEADER, _kill_leader),
+        crash(_LEADER, 1),
         wait("no partition has a leader", leaderless()),
         alert("OFFLINE", partitions),
         heal(_FOLLOWER),
@@ -60,7 +53,7 @@ UNCLEAN_ELECTION: Final = Drill(
     topic=Topic((1, 2), configs=UNCLEAN),
     versions=(KAFKA_VERSION, BEFORE_ELR),
     steps=(
-        inject(_FOLLOWER, _kill_follower),
+        crash(_FOLLOWER, 2),
         *_elect_stale(),
         alert("COMMITTED_DATA_LOSS"),
         heal(_LEADER),
@@ -85,7 +78,7 @@ UNCLEAN_ELECTION_MANY: Final = Drill(
     topic=Topic((1, 2), partitions=_MANY, configs=UNCLEAN),
     records_per_second=300,
     steps=(
-        inject(_FOLLOWER, _kill_follower),
+        crash(_FOLLOWER, 2),
         *_elect_stale(_MANY),
         alert("COMMITTED_DATA_LOSS", _MANY),
         heal(_LEADER),
@@ -108,10 +101,10 @@ UNCLEAN_WITHOUT_LOSS: Final = Drill(
     steps=(
         load(2),
         idle(),
-        inject(_FOLLOWER, _kill_follower),
+        crash(_FOLLOWER, 2),
         wait("broker 1 is alone in sync", in_sync(1)),
         passes(3),
-        inject(_LEADER, _kill_leader),
+        crash(_LEADER, 1),
         wait("no partition has a leader", leaderless()),
         alert("OFFLINE"),
         heal(_FOLLOWER),
@@ -170,12 +163,12 @@ LAST_KNOWN_LEADER: Final = Drill(
     topic=Topic((1, 2, 3), min_in_sync_replicas=2),
     steps=(
         load(2),
-        inject("kill broker 3", lambda stage: Crash(stage.cluster, 3)),
+        crash("kill broker 3", 3),
         wait("broker 3 is out of sync", in_sync(1, 2)),
-        inject("kill broker 2", lambda stage: Crash(stage.cluster, 2)),
+        crash("kill broker 2", 2),
         wait("broker 1 is alone in sync", in_sync(1)),
         alert("UNDER_MIN_ISR"),
-        inject(_LEADER, _kill_leader),
+        crash(_LEADER, 1),
         passes(8),
         heal("kill broker 2"),
         heal("kill broker 3"),
@@ -193,12 +186,4 @@ LAST_KNOWN_LEADER: Final = Drill(
     ),
     allowed=("UNCLEAN_ELECTION",),
     forbidden=("COMMITTED_DATA_LOSS", "DIVERGENCE"),
-)
-
-DRILLS: Final = (
-    UNCLEAN_ELECTION,
-    UNCLEAN_ELECTION_MANY,
-    UNCLEAN_WITHOUT_LOSS,
-    LAST_REPLICA_STANDING,
-    LAST_KNOWN_LEADER,
 )

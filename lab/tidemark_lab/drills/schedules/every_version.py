@@ -20,8 +20,8 @@ from tidemark_lab.drills.drill import Drill, Step, Topic
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.steps import (
     acknowledged_since,
-    act,
     alert,
+    crash,
     heal,
     in_sync,
     inject,
@@ -33,7 +33,7 @@ from tidemark_lab.drills.steps import (
     whole,
 )
 from tidemark_lab.faults.fault import Fault
-from tidemark_lab.faults.node_faults import ControlledRestart, Crash, Pause
+from tidemark_lab.faults.node_faults import ControlledRestart, Pause
 
 TRIO: Final = "trio"
 _PAUSE, _RESTART, _KILL = "pause a follower", "restart broker 3", "kill broker 2"
@@ -60,10 +60,6 @@ def _is_gone(broker: int, stage: Stage) -> bool:
     return broker not in {b.node_id for b in fetch_metadata(stage.cluster.address(alive)).brokers}
 
 
-def _is_settled(stage: Stage) -> bool:
-    return stage.is_settled(committed=True)
-
-
 def _compare(stage: Stage) -> None:
     """What the collector observed last against the disks."""
     seen: dict[Place, Observation] = {}
@@ -85,31 +81,26 @@ def _compare(stage: Stage) -> None:
 
 def quiet() -> tuple[Step, ...]:
     """Compares what was observed with the disks, while nobody writes."""
-
-    def each(do: str) -> Step:
-        def every(stage: Stage) -> None:
-            for topic in stage.topics:
-                getattr(stage.load, do)(topic)
-
-        return act(f"{do} the load", every)
-
     return (
-        each("pause"),
+        Step("pause the load", lambda stage: stage.load.pause(*stage.topics)),
         load(0.5),
-        wait("every log and checkpoint ends at the high watermark", _is_settled),
+        wait(
+            "every log and checkpoint ends at the high watermark",
+            lambda stage: stage.is_settled(committed=True),
+        ),
         passes(2),
-        act("compare what was observed with the disks", _compare),
-        each("resume"),
+        Step("compare what was observed with the disks", _compare),
+        Step("resume the load", lambda stage: stage.load.resume(*stage.topics)),
     )
 
 
 _LOSE: Final = (
     wait("broker 1 leads", led_by(1)),
-    inject(_FOLLOWER, lambda stage: Crash(stage.cluster, 2)),
+    crash(_FOLLOWER, 2),
     wait("the leader is alone", in_sync(1)),
     wait("the leader acknowledges records alone", acknowledged_since(_FOLLOWER, 50)),
     load(_SECONDS),
-    inject(_LEADER, lambda stage: Crash(stage.cluster, 1)),
+    crash(_LEADER, 1),
     wait("no leader is named", leaderless()),
     wait("the follower's session is over", lambda stage: _is_gone(2, stage)),
     alert("OFFLINE", 3),
@@ -154,7 +145,7 @@ EVERY_VERSION: Final = replace(
         inject(_RESTART, lambda stage: ControlledRestart(stage.cluster, 3)),
         heal(_RESTART),
         whole(),
-        inject(_KILL, lambda stage: Crash(stage.cluster, 2)),
+        crash(_KILL, 2),
         wait("another leader serves", _has_moved),
         wait("its session is over", lambda stage: _is_gone(2, stage)),
         heal(_KILL),

@@ -9,6 +9,7 @@ from tidemark_lab.drills.drill import Drill, Topic
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.steps import (
     alert,
+    crash,
     heal,
     in_sync,
     inject,
@@ -19,7 +20,7 @@ from tidemark_lab.drills.steps import (
     whole,
 )
 from tidemark_lab.faults.disk_faults import DiskFull
-from tidemark_lab.faults.node_faults import Crash, Pause, SlowFollower
+from tidemark_lab.faults.node_faults import Pause, SlowFollower
 from tidemark_lab.faults.topic_faults import RaisedMinIsr
 from tidemark_lab.judge.expected import Expected
 
@@ -84,7 +85,7 @@ REJOIN_ISR: Final = Drill(
     name="rejoin-isr",
     shows="A crashed follower is out of sync until it has reached the high watermark again.",
     steps=(
-        inject(_KILL, lambda stage: Crash(stage.cluster, 3)),
+        crash(_KILL, 3),
         wait("broker 3 is out of sync", in_sync(1, 2)),
         alert("ISR_CHANGE"),
         load(5),
@@ -131,7 +132,7 @@ MIN_ISR_GATE: Final = Drill(
     shows="min.insync.replicas rises above the in-sync set: writes with acks=all are refused.",
     topic=Topic(min_in_sync_replicas=2),
     steps=(
-        inject(_KILL, lambda stage: Crash(stage.cluster, 3)),
+        crash(_KILL, 3),
         wait("broker 3 is out of sync", in_sync(1, 2)),
         load(2),
         inject(_RAISE, lambda stage: RaisedMinIsr(stage.cluster, [(TOPIC, 0)], 3, 2)),
@@ -172,14 +173,4 @@ DISK_FULL: Final = Drill(
     ),
     expected=(Expected("LOG_DIR_OFFLINE", _FULL, "warning", broker=3),),
     forbidden=("COMMITTED_DATA_LOSS", "UNCLEAN_ELECTION", "OFFLINE"),
-)
-
-DRILLS: Final = (
-    SLOW_IN_SYNC_FOLLOWER,
-    PAUSING_FOLLOWER,
-    FOLLOWER_LAG_SHRINKS_ISR,
-    REJOIN_ISR,
-    ISR_CHURN,
-    MIN_ISR_GATE,
-    DISK_FULL,
 )

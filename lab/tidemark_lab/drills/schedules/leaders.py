@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from tidemark.core.errors import ClusterError
-from tidemark_lab.drills.drill import Drill, Topic
+from tidemark_lab.drills.drill import Drill, Step, Topic
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.steps import (
-    act,
     alert,
     busy,
     heal,
@@ -26,8 +25,7 @@ from tidemark_lab.drills.steps import (
 from tidemark_lab.drills.wire import Wire
 from tidemark_lab.faults.controller_faults import CutControllerLink
 from tidemark_lab.faults.disk_faults import LostCheckpoint, PowerFailure
-from tidemark_lab.faults.leader_faults import LeaderMoves
-from tidemark_lab.faults.topic_faults import PreferredElection
+from tidemark_lab.faults.topic_faults import LeaderMoves, PreferredElection
 from tidemark_lab.faults.transaction_faults import HangingTransaction
 from tidemark_lab.judge.expected import Expected
 
@@ -126,7 +124,7 @@ HANGING_TRANSACTION: Final = Drill(
     steps=(
         inject(_HANG, lambda stage: HangingTransaction(stage.cluster, (TOPIC, 0))),
         alert("LSO_STUCK"),
-        act("read at the last stable offset", _read_committed),
+        Step("read at the last stable offset", _read_committed),
         heal(_HANG),
         resolved("LSO_STUCK"),
         load(2),
@@ -176,13 +174,4 @@ PREFERRED_LEADER: Final = Drill(
         passes(5),
     ),
     quiet=True,
-)
-
-DRILLS: Final = (
-    ZOMBIE_LEADER,
-    HW_REGRESSION,
-    EPOCH_STORM,
-    HANGING_TRANSACTION,
-    POWER_FAILURE,
-    PREFERRED_LEADER,
 )

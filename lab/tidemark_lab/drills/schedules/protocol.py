@@ -10,11 +10,11 @@ from tidemark_lab.brokers.replica_logs import (
     read_epochs,
     read_replicas,
 )
-from tidemark_lab.drills.drill import Drill, Topic
+from tidemark_lab.drills.drill import Drill, Step, Topic
 from tidemark_lab.drills.rounds import play_rounds
+from tidemark_lab.drills.schedules.routine import UNTRUE
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.steps import (
-    act,
     busy,
     heal,
     idle,
@@ -29,7 +29,6 @@ from tidemark_lab.drills.wire import Wire
 from tidemark_lab.faults.node_faults import ControlledRestart, Pause
 from tidemark_lab.faults.topic_faults import DeleteRecords
 
-_UNTRUE: Final = ("COMMITTED_DATA_LOSS", "UNCLEAN_ELECTION", "DIVERGENCE")
 _PAUSE, _DELETE, _STOP = "pause the follower", "delete records", "stop broker 3"
 _DELETED: Final = 50
 
@@ -42,14 +41,14 @@ FETCH_ROUNDS: Final = Drill(
         load(2),
         idle(),
         inject(_PAUSE, lambda stage: Pause(stage.cluster, 2)),
-        act("write and fetch by hand", play_rounds),
+        Step("write and fetch by hand", play_rounds),
         heal(_PAUSE),
         busy(),
         whole(),
         load(2),
         passes(3),
     ),
-    forbidden=_UNTRUE,
+    forbidden=UNTRUE,
 )
 
 
@@ -73,8 +72,8 @@ REPLICA_READ: Final = Drill(
         "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"
     },
     broker_overrides={n: {"broker.rack": rack} for n, rack in ((1, "a"), (2, "b"), (3, "c"))},
-    steps=(load(3), act("read from the follower", _read_from_follower), passes(3)),
-    forbidden=_UNTRUE,
+    steps=(load(3), Step("read from the follower", _read_from_follower), passes(3)),
+    forbidden=UNTRUE,
     quiet=True,
 )
 
@@ -110,15 +109,13 @@ CHECKPOINT_FILES: Final = Drill(
         idle(),
         inject(_STOP, lambda stage: ControlledRestart(stage.cluster, 3)),
         wait("broker 3 is out of sync", in_sync(1, 2)),
-        act("compare the files", _compare_files),
+        Step("compare the files", _compare_files),
         heal(_STOP),
         whole(),
         busy(),
         load(1),
         passes(3),
     ),
-    forbidden=_UNTRUE,
+    forbidden=UNTRUE,
     quiet=True,
 )
-
-DRILLS: Final = (FETCH_ROUNDS, REPLICA_READ, CHECKPOINT_FILES)

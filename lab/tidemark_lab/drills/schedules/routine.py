@@ -10,6 +10,7 @@ from tidemark_lab.brokers.jars import KAFKA_VERSION
 from tidemark_lab.drills.collector_faults import ClockStep, CollectorKilled, SecondCollector
 from tidemark_lab.drills.drill import Drill, Topic
 from tidemark_lab.drills.pipeline import COLLECTOR
+from tidemark_lab.drills.schedules.elections import BEFORE_ELR
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.steps import alert, heal, inject, load, passes, resolved, whole
 from tidemark_lab.faults.controller_faults import ControllerFailover
@@ -17,8 +18,7 @@ from tidemark_lab.faults.node_faults import Pause, RollingRestart
 from tidemark_lab.faults.topic_faults import DeleteRecords, PreferredElection, Reassignment
 from tidemark_lab.judge.expected import Expected
 
-BEFORE_ELR: Final = "3.9.1"
-_UNTRUE: Final = ("COMMITTED_DATA_LOSS", "UNCLEAN_ELECTION", "DIVERGENCE")
+UNTRUE: Final = ("COMMITTED_DATA_LOSS", "UNCLEAN_ELECTION", "DIVERGENCE")
 _MOVED: Final[tuple[Place, ...]] = tuple((TOPIC, partition) for partition in range(4))
 
 
@@ -28,7 +28,7 @@ def _healthy(name: str, shows: str, replicas: Sequence[int]) -> Drill:
         shows=shows,
         topic=Topic(tuple(replicas), partitions=3),
         steps=(load(5), passes(6)),
-        forbidden=_UNTRUE,
+        forbidden=UNTRUE,
         quiet=True,
     )
 
@@ -41,17 +41,18 @@ THREE_REPLICA_WRITE: Final = _healthy(
 )
 
 
-def _roll(stage: Stage) -> RollingRestart:
-    return RollingRestart(stage.cluster, lambda: stage.cluster.is_whole([TOPIC]))
-
-
 ROLLING_RESTART: Final = Drill(
     name="rolling-restart",
     shows="Every broker restarts in good order, one after another: no alert asks for anything.",
     topic=Topic(partitions=6, min_in_sync_replicas=2),
     versions=(KAFKA_VERSION, BEFORE_ELR),
     steps=(
-        inject("restart every broker", _roll),
+        inject(
+            "restart every broker",
+            lambda stage: RollingRestart(
+                stage.cluster, lambda: stage.cluster.is_whole(stage.topics)
+            ),
+        ),
         heal("restart every broker"),
         inject("elect the preferred", lambda stage: PreferredElection(stage.cluster, stage.places)),
         heal("elect the preferred"),
@@ -59,7 +60,7 @@ ROLLING_RESTART: Final = Drill(
         load(3),
         passes(5),
     ),
-    forbidden=_UNTRUE,
+    forbidden=UNTRUE,
     quiet=True,
 )
 
@@ -83,7 +84,7 @@ REASSIGNMENT: Final = Drill(
         load(2),
         passes(5),
     ),
-    forbidden=_UNTRUE,
+    forbidden=UNTRUE,
     quiet=True,
 )
 
@@ -97,7 +98,7 @@ DELETE_RECORDS: Final = Drill(
         load(2),
         passes(5),
     ),
-    forbidden=_UNTRUE,
+    forbidden=UNTRUE,
     quiet=True,
 )
 
@@ -111,7 +112,7 @@ CONTROLLER_FAILOVER: Final = Drill(
         heal("kill the controller"),
         passes(8),
     ),
-    forbidden=_UNTRUE,
+    forbidden=UNTRUE,
 )
 
 _AGAIN: Final = "pause a follower"
@@ -137,7 +138,7 @@ COLLECTOR_KILLED: Final = Drill(
         *_DETECTS,
     ),
     expected=(_DETECTED,),
-    forbidden=_UNTRUE,
+    forbidden=UNTRUE,
 )
 
 COLLECTOR_CLOCK: Final = Drill(
@@ -153,7 +154,7 @@ COLLECTOR_CLOCK: Final = Drill(
         *_DETECTS,
     ),
     expected=(_DETECTED,),
-    forbidden=_UNTRUE,
+    forbidden=UNTRUE,
 )
 
 _SECOND: Final = "start a second collector"
@@ -167,17 +168,5 @@ TWO_COLLECTORS: Final = Drill(
         passes(4),
     ),
     expected=(Expected("COLLECTOR_CONFLICT", _SECOND, "warning"),),
-    forbidden=_UNTRUE,
-)
-
-DRILLS: Final = (
-    TWO_REPLICA_WRITE,
-    THREE_REPLICA_WRITE,
-    ROLLING_RESTART,
-    REASSIGNMENT,
-    DELETE_RECORDS,
-    CONTROLLER_FAILOVER,
-    COLLECTOR_KILLED,
-    COLLECTOR_CLOCK,
-    TWO_COLLECTORS,
+    forbidden=UNTRUE,
 )

@@ -19,7 +19,8 @@ from tidemark_lab.drills.schedules import (
 DRILLS: Final[dict[str, Drill]] = {
     drill.name: drill
     for module in (elections, leaders, followers, protocol, routine, cleaning, historic)
-    for drill in module.DRILLS
+    for drill in vars(module).values()
+    if isinstance(drill, Drill)
 }
 # Story of `tidemark model list` -> why brokers cannot play it, or which drill does.
 NOT_PLAYED: Final = {

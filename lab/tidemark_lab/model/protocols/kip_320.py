@@ -23,7 +23,9 @@ PROTOCOL = Protocol(
         fencing.fenced_leader_shrink_isr,
         actions.leader_write,
         fencing.fenced_leader_inc_high_watermark,
-        fencing.fenced_become_follower_and_truncate(truncation_offset),
+        actions.become_follower_and_truncate_to(
+            "FencedBecomeFollowerAndTruncate", truncation_offset, fencing.leads_in_requested_epoch
+        ),
         fencing.fenced_follower_fetch,
         actions.lose_unflushed,
     ),

@@ -28,19 +28,6 @@ def agrees_below(state: ModelState, leader: int, follower: int, end: int) -> boo
     )
 
 
-def may_fetch(state: ModelState, leader: int, follower: int) -> bool:
-    return agrees_below(state, leader, follower, len(state.logs[follower]))
-
-
-def has_next_record(state: ModelState, leader: int, follower: int) -> bool:
-    """Whether the follower has the record at the leader's high watermark."""
-    return agrees_below(state, leader, follower, state.replicas[leader].high_watermark + 1)
-
-
-def is_caught_up(state: ModelState, leader: int, follower: int) -> bool:
-    return agrees_below(state, leader, follower, len(state.logs[leader]))
-
-
 def may_join(state: ModelState, leader: int, follower: int) -> bool:
     high_watermark = state.replicas[leader].high_watermark
     return high_watermark_is_current(state, leader) and agrees_below(
@@ -79,13 +66,29 @@ PROTOCOL = Protocol(
         controller.controller_elect_unclean_leader,
         actions.become_leader,
         actions.expand_isr("LeaderExpandIsrBetterFencing", may_join),
-        actions.shrink_isr("LeaderShrinkIsrBetterFencing", is_caught_up),
+        actions.shrink_isr(
+            "LeaderShrinkIsrBetterFencing",
+            lambda state, leader, follower: agrees_below(
+                state, leader, follower, len(state.logs[leader])
+            ),
+        ),
         actions.leader_write,
-        actions.inc_high_watermark("ImprovedLeaderIncHighWatermark", has_next_record),
+        # The follower has the record at the leader's high watermark.
+        actions.inc_high_watermark(
+            "ImprovedLeaderIncHighWatermark",
+            lambda state, leader, follower: agrees_below(
+                state, leader, follower, state.replicas[leader].high_watermark + 1
+            ),
+        ),
         actions.become_follower_and_truncate_to(
             "BecomeFollower", lambda _leader, follower, _high_watermark: len(follower)
         ),
-        actions.replicate("FollowerFetch", may_fetch),
+        actions.replicate(
+            "FollowerFetch",
+            lambda state, leader, follower: agrees_below(
+                state, leader, follower, len(state.logs[follower])
+            ),
+        ),
         follower_truncate,
         actions.lose_unflushed,
     ),

@@ -85,15 +85,9 @@ def introduction(scenario: Scenario, run: ScenarioRun, width: int) -> list[str]:
 
 def table_legend(steps: list[str], width: int) -> list[str]:
     """What the columns of a table mean; its first line is the heading."""
-    return legend(
-        [column for column in TABLE_LEGEND if column[0] in steps[0] or _is_entry(column[0], steps)],
-        width,
-    )
-
-
-def _is_entry(name: str, steps: list[str]) -> bool:
-    """Whether the table has a complete entry, which the legend then explains."""
-    return name == "(2)" and any(" (2)" in step for step in steps)
+    # "(2)" is no column: an entry that is complete, where the table has one.
+    shown = f"{steps[0]} (2)" if any(" (2)" in step for step in steps) else steps[0]
+    return legend([each for each in TABLE_LEGEND if each[0] in shown], width)
 
 
 def render_table(run: ScenarioRun) -> list[str]:

@@ -20,6 +20,7 @@ from tidemark_lab.model.replica_manager import (
 from tidemark_lab.model.replica_manager.delayed import FETCH_WAIT_MS, FetchIsolation
 from tidemark_lab.model.replica_manager.state import ClusterModel, Consumer, record_names
 
+Change = Callable[[ClusterModel, int], ClusterModel]
 # A follower needs fewer fetches than this to catch up in any scenario.
 MAX_FETCHES = 8
 
@@ -31,6 +32,15 @@ class RunStep(NamedTuple):
     effects: tuple[str, ...]
     cluster: ClusterModel
     method: str = ""
+
+
+def _step_of_each(event: str, change: Change) -> Callable[..., None]:
+    """A method that makes one step for each broker; `{}` in the event is its id."""
+
+    def act(run: ScenarioRun, *brokers: int) -> None:
+        run.for_each(brokers, event, change)
+
+    return act
 
 
 @dataclass
@@ -106,33 +116,14 @@ class ScenarioRun:
             reader = self.cluster.consumer(each)
             source = reader.preferred_read_replica or self.cluster.controller.leader
             event = f"C{{}} fetches from offset {reader.position} of {source}"
-            self._each((each,), event, consumer.poll)
+            self.for_each((each,), event, consumer.poll)
 
     def read(self, *followers: int) -> None:
         """The first half of a fetch: the leader reads, and has not added it to a watcher list."""
         for each in followers:
             offset = self.cluster.broker(each).log_end_offset
             event = f"{{}} fetches from offset {offset}: the first attempt"
-            self._each((each,), event, follower.read_messages)
-
-    def watch(self, *brokers: int) -> None:
-        """The second half of a fetch: a broker watches it, and tries again."""
-        event = "{} adds the fetch to its watcher list: the second attempt"
-        self._each(brokers, event, purgatory.watch)
-
-    def append_elsewhere(self, broker: int) -> None:
-        """A broker appends to another partition that the same fetches read."""
-        event = "{} appends a record to another partition"
-        self._each((broker,), event, purgatory.append_elsewhere)
-
-    def commit_elsewhere(self, broker: int) -> None:
-        """The high watermark of another partition reaches the records of the same requests."""
-        event = "the other partition of the request to {} is committed"
-        self._each((broker,), event, purgatory.commit_elsewhere)
-
-    def purge(self, broker: int) -> None:
-        """The reaper of a broker purges its watcher lists."""
-        self._each((broker,), "{} purges its watcher lists", purgatory.purge)
+            self.for_each((each,), event, follower.read_messages)
 
     def delete_records(self, broker: int, offset: int) -> None:
         """An operator deletes the records below an offset."""
@@ -146,12 +137,12 @@ class ScenarioRun:
         self._method = "fetch"
         for each in followers:
             offset = self.cluster.broker(each).log_end_offset
-            self._each((each,), f"{{}} fetches from offset {offset}", follower.fetch_messages)
+            self.for_each((each,), f"{{}} fetches from offset {offset}", follower.fetch_messages)
 
     def receive(self, *followers: int) -> None:
         """A follower receives the response to its fetch."""
         self._method = "receive"
-        self._each(followers, "{} gets the response", follower.process_partition_data)
+        self.for_each(followers, "{} gets the response", follower.process_partition_data)
 
     def receive_and_fetch(self, *followers: int) -> None:
         """Followers receive their responses and fetch again."""
@@ -175,7 +166,7 @@ class ScenarioRun:
             local = self.cluster.broker(each)
             if local.truncating:
                 event = f"{{}} asks {local.leader} where to truncate"
-                self._each((each,), event, follower.end_offset_for_leader_epoch)
+                self.for_each((each,), event, follower.end_offset_for_leader_epoch)
 
     def learn(self, *brokers: int) -> None:
         """Brokers learn the newest decision, the elected leader first.
@@ -189,7 +180,7 @@ class ScenarioRun:
             same = same_epoch and local.partition_epoch == decision.partition_epoch
             follows = same_epoch and decision.leader != each and local.leader is not None
             if not same and not follows:
-                self._each((each,), "{} learns the decision", broker_actions.learn)
+                self.for_each((each,), "{} learns the decision", broker_actions.learn)
 
     def learn_late(self, broker: int, leader_epoch: int) -> None:
         """A broker learns a decision of an earlier leader epoch."""
@@ -220,56 +211,16 @@ class ScenarioRun:
         meanwhile = f" while {' and '.join(map(str, fetching))} {verb}" if fetching else ""
         self._step(f"{ms:,} ms pass{meanwhile}", change)
 
-    def checkpoint(self, *brokers: int) -> None:
-        """Brokers write their high watermarks to disk."""
-        self._each(brokers, "{} writes its checkpoint", broker_actions.checkpoint)
-
-    def flush(self, *brokers: int) -> None:
-        """The operating system writes a log's pages to disk."""
-        self._each(brokers, "the log of {} is flushed", broker_actions.flush)
-
-    def force(self, *brokers: int) -> None:
-        """A broker flushes its log, and knows it."""
-        self._each(brokers, "{} flushes its log", broker_actions.force)
-
-    def checkpoint_log(self, *brokers: int) -> None:
-        """Brokers write their recovery points and log starts to disk."""
-        self._each(brokers, "{} writes its log checkpoints", broker_actions.checkpoint_log)
-
-    def kill(self, *brokers: int) -> None:
-        """A broker process dies. Its machine does not."""
-        self._each(brokers, "{} is killed", stopping.kill)
-
-    def lose_power(self, *brokers: int) -> None:
-        """A machine fails and loses what it did not flush."""
-        self._each(brokers, "{} loses power", broker_actions.lose_power)
-
-    def shut_down(self, broker: int) -> None:
-        """A controlled shutdown."""
-        self._each((broker,), "{} shuts down", broker_actions.shut_down)
-
-    def start(self, *brokers: int) -> None:
-        """A broker starts and registers."""
-        self._each(brokers, "{} starts", broker_actions.start)
-
-    def fence(self, *brokers: int) -> None:
-        """The controller's sessions with brokers expire, one after another."""
-        self._each(brokers, "the controller marks {} as down", controller.fence)
-
-    def register(self, broker: int) -> None:
-        """A broker that never stopped reaches the controller again."""
-        self._each((broker,), "{} reaches the controller again", controller.register)
-
     def shrink(self, broker: int) -> None:
         """A leader checks for members of the ISR that lag, unless its last request is pending."""
         if self.cluster.broker(broker).pending_in_sync_replicas is None:
-            self._each((broker,), "{} checks for lagging followers", in_sync.maybe_shrink_isr)
+            self.for_each((broker,), "{} checks for lagging followers", in_sync.maybe_shrink_isr)
 
     def grant(self, *leaders: int) -> None:
         """The controller responds to a leader's pending ISR request, if there is one."""
         for each in leaders:
             if self.cluster.broker(each).pending_in_sync_replicas is not None:
-                self._each((each,), "the controller responds to {}", in_sync.alter_partition)
+                self.for_each((each,), "the controller responds to {}", in_sync.alter_partition)
 
     def elect_preferred(self) -> None:
         """The controller runs a preferred election."""
@@ -279,12 +230,42 @@ class ScenarioRun:
         """An operator runs an unclean election."""
         self._step("an operator runs an unclean election", controller.elect_unclean_leader)
 
-    def _each(
-        self,
-        brokers: tuple[int, ...],
-        event: str,
-        change: Callable[[ClusterModel, int], ClusterModel],
-    ) -> None:
+    # The second half of a fetch: a broker watches it, and tries again.
+    watch = _step_of_each(
+        "{} adds the fetch to its watcher list: the second attempt", purgatory.watch
+    )
+    # A broker appends to another partition that the same fetches read.
+    append_elsewhere = _step_of_each(
+        "{} appends a record to another partition", purgatory.append_elsewhere
+    )
+    # The high watermark of another partition reaches the records of the same requests.
+    commit_elsewhere = _step_of_each(
+        "the other partition of the request to {} is committed", purgatory.commit_elsewhere
+    )
+    # The reaper of a broker purges its watcher lists.
+    purge = _step_of_each("{} purges its watcher lists", purgatory.purge)
+    # Brokers write their high watermarks to disk.
+    checkpoint = _step_of_each("{} writes its checkpoint", broker_actions.checkpoint)
+    # The operating system writes a log's pages to disk.
+    flush = _step_of_each("the log of {} is flushed", broker_actions.flush)
+    # A broker flushes its log, and knows it.
+    force = _step_of_each("{} flushes its log", broker_actions.force)
+    # Brokers write their recovery points and log starts to disk.
+    checkpoint_log = _step_of_each("{} writes its log checkpoints", broker_actions.checkpoint_log)
+    # A broker process dies. Its machine does not.
+    kill = _step_of_each("{} is killed", stopping.kill)
+    # A machine fails and loses what it did not flush.
+    lose_power = _step_of_each("{} loses power", broker_actions.lose_power)
+    # A controlled shutdown.
+    shut_down = _step_of_each("{} shuts down", broker_actions.shut_down)
+    # A broker starts and registers.
+    start = _step_of_each("{} starts", broker_actions.start)
+    # The controller's sessions with brokers expire, one after another.
+    fence = _step_of_each("the controller marks {} as down", controller.fence)
+    # A broker that never stopped reaches the controller again.
+    register = _step_of_each("{} reaches the controller again", controller.register)
+
+    def for_each(self, brokers: tuple[int, ...], event: str, change: Change) -> None:
         """One step for each broker; `{}` in the event is its id."""
         for each in brokers:
             self._step(event.format(each), lambda cluster, each=each: change(cluster, each))  # type: ignore[misc]
