@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import time
+
 from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.link import Link
 from tidemark_lab.faults.fault import Fault
+
+
+def active_controller(cluster: LocalCluster) -> int | None:
+    """None: the quorum has no leader, or cannot be asked."""
+    try:
+        quorum = cluster.administer(
+            lambda admin: admin.describe_metadata_quorum(), "describe its quorum"
+        )
+    except ClusterError:
+        return None
+    leader = quorum["topics"][0]["partitions"][0]["leader_id"]
+    return int(leader) if leader >= 0 else None
 
 
 class ControllerFailover(Fault):
@@ -22,28 +36,61 @@ class ControllerFailover(Fault):
         return "the active controller" if self._killed is None else f"controller {self._killed}"
 
     def inject(self) -> None:
-        active = self._active()
+        active = active_controller(self._cluster)
         if active is None:
             raise ClusterError("the local cluster reports no active controller.")
         self._killed = active
         self.brokers = (active,)
         self._cluster.kill_broker(active)
-        self._wait(lambda: self._active() not in (None, active), "another controller is active")
+        self._wait(
+            lambda: active_controller(self._cluster) not in (None, active),
+            "another controller is active",
+        )
 
     def heal(self) -> None:
         if self._killed is not None:
             self._cluster.start_broker(self._killed)
         self._wait(self._cluster.has_controller, "a controller is active")
 
-    def _active(self) -> int | None:
-        try:
-            quorum = self._cluster.administer(
-                lambda admin: admin.describe_metadata_quorum(), "describe its quorum"
-            )
-        except ClusterError:
-            return None
-        leader = quorum["topics"][0]["partitions"][0]["leader_id"]
-        return int(leader) if leader >= 0 else None
+
+class QuorumElections(Fault):
+    """The active controller stalls, so that another one is elected, again and again."""
+
+    name = "controllers stall"
+
+    def __init__(self, cluster: LocalCluster, times: int, stopped_seconds: float) -> None:
+        self._cluster, self._times, self._stopped_seconds = cluster, times, stopped_seconds
+
+    def inject(self) -> None:
+        for _ in range(self._times):
+            self._wait(lambda: active_controller(self._cluster) is not None, "one is active")
+            stalled = active_controller(self._cluster)
+            assert stalled is not None
+            self._cluster.pause_broker(stalled)
+            time.sleep(self._stopped_seconds)
+            self._cluster.resume_broker(stalled)
+
+    def heal(self) -> None:
+        self._wait(self._cluster.has_controller, "a controller is active")
+
+
+class LostVoter(Fault):
+    """A controller that does not lead dies, and stays dead: one failure less can be survived."""
+
+    name = "lost voter"
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def inject(self) -> None:
+        self._wait(lambda: active_controller(self._cluster) is not None, "one is active")
+        active = active_controller(self._cluster)
+        voter = next(node for node in self._cluster.voters if node != active)
+        self.brokers = (voter,)
+        self._cluster.kill_broker(voter)
+
+    def heal(self) -> None:
+        self._cluster.start_broker(*self.brokers)
 
 
 class CutControllerLink(Fault):
