@@ -13,7 +13,8 @@ class Broker:
     """`up`: the process runs. `paused`: it runs and does nothing. `cut_off`: from the controller.
 
     `unheard`: the collector gets no answer. `stuck`: its fetcher does nothing. `frozen`: its image
-    does not move. `replicas` are of all partitions, by their index.
+    does not move. `refused`: the in-sync sets that it asks for as leader are refused. `replicas`
+    are of all partitions, by their index.
     """
 
     def __init__(self, number: int, mode: Mode, controller: Controller) -> None:
@@ -22,6 +23,7 @@ class Broker:
         # The last shutdown was a controlled one.
         self.clean = False
         self.paused = self.cut_off = self.unheard = self.stuck = self.frozen = False
+        self.refused = False
         self.contact_at = self.image_at = 0.0
         # How much of the metadata log it has, and how often its process started.
         self.image = -1

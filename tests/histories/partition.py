@@ -20,6 +20,10 @@ TOPICS: Final = ("orders", "payments", "stock", "users")
 NUMBER: Final = 0
 
 
+def topic_name(index: int) -> str:
+    return TOPICS[index] if index < len(TOPICS) else f"topic-{index}"
+
+
 class Placement(NamedTuple):
     """`min_in_sync` and `unclean` are the topic's configuration."""
 
@@ -40,7 +44,7 @@ class Partition:
         self.controlled = ControlledPartition(controller, replicas, min_in_sync, unclean=unclean)
         self.controlled.elected = self._elected
         self.index = self.controlled.index
-        self.topic = TOPICS[self.index]
+        self.topic = topic_name(self.index)
         self.truth.elections.append(Election(0, 0, replicas[0], "clean", 0.0))
         self.replicas = {b.number: Replica(b, self.controlled, self.truth) for b in brokers}
         self._list = list(self.replicas.values())

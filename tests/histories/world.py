@@ -17,6 +17,8 @@ ALL = 10_000
 ORIGIN = 1_790_000_000.0
 # Eligible replicas of another moment are of the last pass or less ago.
 OTHER_MOMENT_SECONDS = 1.0
+# How long a slow link lets fetches pass.
+FETCH_ROUND_SECONDS = 1.2
 
 
 @dataclass(slots=True)
@@ -47,6 +49,8 @@ class World:
         self.now = 0.0
         # A broker shows eligible leader replicas of another moment than its leader and in-sync set.
         self.mixes_moments = False
+        # (leader or any, follower or any, seconds from one fetch round to the next).
+        self.slow: list[tuple[int | None, int | None, float]] = []
         # Of each partition, the replica that left last, for the faults that let it return.
         self.left: dict[int, int] = {}
 
@@ -82,7 +86,7 @@ class World:
             if rng.random() < self.pace.produce:
                 partition.produce(self.pace.batch, rng)
         elif dice < 0.93:
-            if replica.serves():
+            if replica.serves() and not pick.refused:
                 replica.maintain_in_sync(self.pace.lag_max)
         elif dice < 0.98:
             self.control(rng)
@@ -103,10 +107,21 @@ class World:
         for replica in replicas:
             self.fetch_once(replica, rng)
         for replica in replicas:
-            if replica.leads and replica.broker.runs:
+            if replica.leads and replica.broker.runs and not replica.broker.refused:
                 replica.maintain_in_sync(self.pace.lag_max)
 
+    def is_slowed(self, replica: Replica) -> bool:
+        """Whether its fetch waits: a slow link, leader or follower lets one pass now and then."""
+        return any(
+            leader in (None, replica.leader)
+            and follower in (None, replica.number)
+            and self.now % seconds > FETCH_ROUND_SECONDS
+            for leader, follower, seconds in self.slow
+        )
+
     def fetch_once(self, replica: Replica, rng: Random) -> None:
+        if self.slow and self.is_slowed(replica):
+            return
         limit = ALL if rng.random() < 0.8 else rng.randint(1, self.pace.chunk)
         self.partitions[replica.controlled.index].fetch_once(replica, limit, rng)
 

@@ -8,6 +8,7 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -19,7 +20,7 @@ from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.jvm.java import JavaHome, find_java
 from tidemark_lab.brokers.broker_socket import fetch_metadata
 from tidemark_lab.brokers.jars import KAFKA_VERSION
-from tidemark_lab.brokers.layout import CONTROLLER, Layout
+from tidemark_lab.brokers.layout import CONTROLLER, Layout, template
 from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.process import ChildProcess, check_running
 from tidemark_lab.brokers.topic_creation import create_topic
@@ -44,7 +45,9 @@ class LocalCluster:
     With several `controllers` the others are 101, 102, …; the methods for brokers take them too.
     `overrides` are server properties of every node, `broker_overrides` of one, `jvm_flags` more
     flags of one node's JVM, `listeners` another listener of a node with KRaft, `controller_hosts`
-    the address at which a node finds the controllers (127.0.0.1). A temporary `directory` is
+    the address at which a node finds the controllers (127.0.0.1). `fetch_hosts`: the address at
+    which the others fetch from a broker; `told_addresses`: the broker whose address a broker gives
+    to clients for its own, None for one where nothing listens. A temporary `directory` is
     removed at the end, a given one is kept. A context manager: starts every process at entry and
     kills every process at exit.
     """
@@ -61,6 +64,8 @@ class LocalCluster:
         version: str = KAFKA_VERSION,
         listeners: Mapping[int, str] | None = None,
         controller_hosts: Mapping[int, str] | None = None,
+        fetch_hosts: Mapping[int, str] | None = None,
+        told_addresses: Mapping[int, int | None] | None = None,
     ) -> None:
         self._controllers = tuple(range(CONTROLLER, CONTROLLER + controllers))
         self._java = java or find_java()
@@ -70,13 +75,17 @@ class LocalCluster:
         self.directory = directory or Path(tempfile.mkdtemp(prefix="tidemark-cluster-"))
         self._overrides, self._broker_overrides = overrides or {}, broker_overrides or {}
         self._jvm_flags, self._listeners = jvm_flags or {}, listeners or {}
-        self._controller_hosts = controller_hosts or {}
+        self._controller_hosts, self._fetch_hosts = controller_hosts or {}, fetch_hosts or {}
+        self._told_addresses = told_addresses or {}
         self._children: dict[int, ChildProcess] = {}
         self._layout = self._new_layout()
 
     def _new_layout(self) -> Layout:
         nodes = (*self._controllers, *BROKERS)
-        ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
+        found = free_ports(len(nodes) + len(BROKERS) + 1)
+        ports = dict(zip(nodes, found, strict=False))
+        unused = found[-1]
+        apart = bool(self._fetch_hosts or self._told_addresses)
         return self._version.layout(
             directory=self.directory.absolute(),
             ports=ports,
@@ -86,6 +95,12 @@ class LocalCluster:
             listeners=self._listeners,
             version=self._version.number,
             controller_hosts=self._controller_hosts,
+            fetch_ports=dict(zip(BROKERS, found[len(nodes) :], strict=False)) if apart else {},
+            fetch_hosts=self._fetch_hosts,
+            told_addresses={
+                broker: f"127.0.0.1:{unused if other is None else ports[other]}"
+                for broker, other in self._told_addresses.items()
+            },
         )
 
     @property
@@ -98,12 +113,21 @@ class LocalCluster:
         return [f"127.0.0.1:{self._layout.ports[node]}" for node in self._controllers]
 
     @property
+    def voters(self) -> tuple[int, ...]:
+        """The controllers' numbers."""
+        return self._controllers
+
+    @property
     def controller_address(self) -> tuple[str, int]:
         """The listener of the first controller."""
         return self.address(CONTROLLER)
 
     def address(self, broker: int) -> tuple[str, int]:
         return "127.0.0.1", self._layout.ports[broker]
+
+    def fetch_address(self, broker: int) -> tuple[str, int]:
+        """Where others fetch from it, where that is a listener of its own."""
+        return "127.0.0.1", self._layout.fetch_ports[broker]
 
     def log_directory(self, broker: int) -> Path:
         """The first folder of a broker's log.dirs."""
@@ -166,6 +190,20 @@ class LocalCluster:
         """Starts it again with its port and data, without waiting."""
         self._children[broker].kill()
         self._spawn(broker)
+
+    def start_in_place_of(self, broker: int, number: int) -> None:
+        """A new broker of the cluster with this number, at the address of one that is down."""
+        layout = self._layout
+        ports = {**layout.ports, number: layout.ports[broker]}
+        self._layout = replace(layout, ports=ports)
+        meta = (self.log_directory(broker) / "meta.properties").read_text(encoding="utf-8")
+        (cluster,) = (
+            line.partition("=")[2] for line in meta.splitlines() if line.startswith("cluster.id=")
+        )
+        self._layout.write_node(
+            number, cluster, template(self._java, self._jars, self._version.number)
+        )
+        self._spawn(number)
 
     def stop_broker(self, broker: int) -> None:
         """SIGTERM: a controlled shutdown."""

@@ -84,6 +84,12 @@ class Layout:
     # Node -> the address at which its JVM finds the controllers, where a link can be cut. The
     # others find them at 127.0.0.1. Kafka 3.9 and later.
     controller_hosts: Mapping[int, str] = field(default_factory=dict)
+    # Where brokers fetch from each other at listeners of their own: broker -> the port, and the
+    # host that it tells the others, where a link can be slowed.
+    fetch_ports: Mapping[int, int] = field(default_factory=dict)
+    fetch_hosts: Mapping[int, str] = field(default_factory=dict)
+    # Broker -> the address that it tells clients in place of its own. It needs `fetch_ports`.
+    told_addresses: Mapping[int, str] = field(default_factory=dict)
 
     def node_name(self, node: int) -> str:
         return f"controller {node}" if node >= CONTROLLER else f"broker {node}"
@@ -114,6 +120,17 @@ class Layout:
         if controller and self.controller_hosts:
             # Brokers get the controllers' addresses from their answers.
             advertised = {"advertised.listeners": f"CONTROLLER://{name}:{self.ports[node]}"}
+        security = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+        if node in self.fetch_ports:
+            port = self.fetch_ports[node]
+            listeners.append(f"FETCH://127.0.0.1:{port}")
+            told = self.told_addresses.get(node, f"127.0.0.1:{self.ports[node]}")
+            fetched = f"FETCH://{self.fetch_hosts.get(node, '127.0.0.1')}:{port}"
+            advertised = {
+                "advertised.listeners": f"PLAINTEXT://{told},{fetched}",
+                "inter.broker.listener.name": "FETCH",
+            }
+            security += ",FETCH:PLAINTEXT"
         lines = {
             "process.roles": "controller" if controller else "broker",
             "node.id": str(node),
@@ -124,7 +141,7 @@ class Layout:
             ),
             "controller.listener.names": "CONTROLLER",
             "listeners": ",".join(listeners),
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listener.security.protocol.map": security,
             "log.dirs": str(self.data(node)),
             **SMALL,
             **self.overrides,
@@ -148,14 +165,18 @@ class Layout:
         cluster = _uuid()
         self.write_logging()
         for node in self.ports:
-            self.properties_file(node).write_text(self.properties(node), encoding="utf-8")
-            for folder in self.log_dirs(node):
-                shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir()
-                directory = f"node.id={node}\ndirectory.id={_uuid()}\n"
-                meta = f"version=1\ncluster.id={cluster}\n{directory}"
-                (folder / "meta.properties").write_text(meta, encoding="utf-8")
-            shutil.copy(template / "bootstrap.checkpoint", self.log_dirs(node)[0])
+            self.write_node(node, cluster, template)
+
+    def write_node(self, node: int, cluster: str, template: Path) -> None:
+        """Formats a node's data directory for the cluster of an id, writes its properties."""
+        self.properties_file(node).write_text(self.properties(node), encoding="utf-8")
+        for folder in self.log_dirs(node):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            directory = f"node.id={node}\ndirectory.id={_uuid()}\n"
+            meta = f"version=1\ncluster.id={cluster}\n{directory}"
+            (folder / "meta.properties").write_text(meta, encoding="utf-8")
+        shutil.copy(template / "bootstrap.checkpoint", self.log_dirs(node)[0])
 
     def command(self, node: int, java: JavaHome, jars: Sequence[Path]) -> list[str]:
         """The command that runs a node."""

@@ -1,4 +1,4 @@
-"""A TCP link that can be cut: a proxy between a broker and its controller, in a thread."""
+"""A TCP link that can be cut or slowed: a proxy before a listener of a node, in a thread."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import contextlib
 import selectors
 import socket
 import threading
+import time
 from typing import Final, Self, cast
 
 _CHUNK_BYTES: Final = 65_536
 _TICK_SECONDS: Final = 0.1
+# A slow link forwards for so long: some fetch rounds.
+OPEN_SECONDS: Final = 0.3
 
 
 class Link:
     """Listens at `address` and forwards each connection to `target`.
 
     While it is cut, it closes every connection and accepts none: packets get through in neither
-    direction. A context manager.
+    direction. While it is slow, it forwards for a moment, and then nothing for so many seconds. A
+    context manager.
     """
 
     def __init__(self, address: tuple[str, int], target: tuple[str, int]) -> None:
@@ -26,6 +30,7 @@ class Link:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._is_cut, self._stop = threading.Event(), threading.Event()
+        self._pause_seconds = self._open_from = 0.0
         self._thread = threading.Thread(target=self._run, name="link", daemon=True)
 
     def cut(self) -> None:
@@ -34,8 +39,22 @@ class Link:
     def restore(self) -> None:
         self._is_cut.clear()
 
+    def slow(self, pause_seconds: float) -> None:
+        """0: as fast as before."""
+        self._pause_seconds, self._open_from = pause_seconds, time.monotonic() + pause_seconds
+
+    def _waits(self) -> bool:
+        """Whether it forwards nothing now."""
+        now = time.monotonic()
+        if self._pause_seconds and now >= self._open_from + OPEN_SECONDS:
+            self._open_from = now + self._pause_seconds
+        return now < self._open_from
+
     def _run(self) -> None:
         while not self._stop.is_set():
+            if self._waits():
+                self._stop.wait(_TICK_SECONDS)
+                continue
             ready = self._selector.select(_TICK_SECONDS)
             if self._is_cut.is_set():
                 for end in list(self._peers):

@@ -90,6 +90,10 @@ class Drill(Demands):
     small_disk_broker: int | None = None
     # The controller link of this broker goes through a proxy that can be cut.
     linked_broker: int | None = None
+    # What the other brokers fetch from this one goes through a proxy that can be slowed.
+    slow_leader: int | None = None
+    # Broker -> the broker whose address it gives to clients for its own; None: a closed port.
+    told_addresses: Mapping[int, int | None] = field(default_factory=dict)
     controllers: int = 1
     # The records of keys that were written again may be gone.
     compacted: bool = False

@@ -49,6 +49,7 @@ def start_brokers(
 ) -> Brokers:
     """Brokers with these options of LocalCluster, the drill's topics, load and probe."""
     linked, small, disk, second = drill.linked_broker, drill.small_disk_broker, None, {}
+    slow = drill.slow_leader
     if small is not None:
         disk = stack.enter_context(SmallDisk(folder / "disk", _SMALL_DISK_BYTES))
         data = folder / "kafka" / f"data-{small}"
@@ -59,11 +60,13 @@ def start_brokers(
         {**drill.broker_overrides, **second},
         controllers=drill.controllers,
         controller_hosts={} if linked is None else {linked: _LINK_HOST},
+        fetch_hosts={} if slow is None else {slow: _LINK_HOST},
+        told_addresses=drill.told_addresses,
         **options,
     )
     link = None
-    if linked is not None:
-        host, port = cluster.controller_address
+    if linked is not None or slow is not None:
+        host, port = cluster.controller_address if slow is None else cluster.fetch_address(slow)
         link = stack.enter_context(Link((_LINK_HOST, port), (host, port)))
     stack.enter_context(cluster)
     for name, topic in drill.all_topics.items():

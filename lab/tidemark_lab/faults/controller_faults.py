@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.link import Link
@@ -37,6 +39,46 @@ class ControllerFailover(Fault):
         if self._killed is not None:
             self._cluster.start_broker(self._killed)
         self._wait(self._cluster.has_controller, "a controller is active")
+
+
+class QuorumElections(Fault):
+    """The active controller stalls, so that another one is elected, again and again."""
+
+    name = "controllers stall"
+
+    def __init__(self, cluster: LocalCluster, times: int, stopped_seconds: float) -> None:
+        self._cluster, self._times, self._stopped_seconds = cluster, times, stopped_seconds
+
+    def inject(self) -> None:
+        for _ in range(self._times):
+            self._wait(lambda: self._cluster.active_controller() is not None, "one is active")
+            stalled = self._cluster.active_controller()
+            assert stalled is not None
+            self._cluster.pause_broker(stalled)
+            time.sleep(self._stopped_seconds)
+            self._cluster.resume_broker(stalled)
+
+    def heal(self) -> None:
+        self._wait(self._cluster.has_controller, "a controller is active")
+
+
+class LostVoter(Fault):
+    """A controller that does not lead dies, and stays dead: one failure less can be survived."""
+
+    name = "lost voter"
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def inject(self) -> None:
+        self._wait(lambda: self._cluster.active_controller() is not None, "one is active")
+        active = self._cluster.active_controller()
+        voter = next(node for node in self._cluster.voters if node != active)
+        self.brokers = (voter,)
+        self._cluster.kill_broker(voter)
+
+    def heal(self) -> None:
+        self._cluster.start_broker(*self.brokers)
 
 
 class CutControllerLink(Fault):

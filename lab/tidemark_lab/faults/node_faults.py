@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.layout import CONTROLLER
+from tidemark_lab.brokers.link import Link
 from tidemark_lab.faults.fault import Fault
 
 
@@ -114,6 +115,40 @@ class SlowFollower(BrokerFault):
             self._stop.wait(stopped)
             self._cluster.resume_broker(self._broker)
             self._stop.wait(running)
+
+
+class SlowLeader(Fault):
+    """Followers get the answers of one leader late; it fetches and serves clients as before."""
+
+    name = "slow leader"
+
+    def __init__(self, link: Link, broker: int, pause_seconds: float) -> None:
+        self._link, self._pause_seconds = link, pause_seconds
+        self.brokers = (broker,)
+
+    def inject(self) -> None:
+        self._link.slow(self._pause_seconds)
+
+    def heal(self) -> None:
+        self._link.slow(0.0)
+
+
+class TakenAddress(Crash):
+    """A broker dies, and a new broker gets its address."""
+
+    name = "taken address"
+
+    def __init__(self, cluster: LocalCluster, broker: int, number: int) -> None:
+        super().__init__(cluster, broker)
+        self._number = number
+
+    def inject(self) -> None:
+        super().inject()
+        self._cluster.start_in_place_of(self._broker, self._number)
+
+    def heal(self) -> None:
+        self._cluster.kill_broker(self._number)
+        super().heal()
 
 
 class RollingRestart(Fault):

@@ -144,9 +144,11 @@ class Reassignment(TopicFault):
 
     def inject(self) -> None:
         self._move(self._before, self._after)
+        self._finish()
 
     def heal(self) -> None:
         self._move(self._after, self._before)
+        self._finish()
 
     def _move(self, source: Assignment, target: Assignment) -> None:
         if self._throttle is not None:
@@ -159,6 +161,8 @@ class Reassignment(TopicFault):
         refused = {key: error for key, error in results.items() if error is not None}
         if refused:
             raise ClusterError(f"the local cluster did not reassign: {refused}")
+
+    def _finish(self) -> None:
         self._wait(self._is_assigned, "the reassignment is complete")
         if self._throttle is not None:
             self._limit(None, dict.fromkeys(self.topics, (None, None)))
@@ -193,6 +197,46 @@ class Reassignment(TopicFault):
             lambda admin: admin.list_partition_reassignments(), "list reassignments"
         )
         return not ongoing
+
+
+class BlockedReassignment(Reassignment):
+    """One that waits for a replica of the old assignment whose broker is down (KAFKA-19975)."""
+
+    name = "blocked reassignment"
+
+    def inject(self) -> None:
+        self._move(self._before, self._after)
+
+    def heal(self) -> None:
+        """It ends once that broker is back; the new assignment remains."""
+        self._finish()
+
+
+class LeaderThrottle(TopicFault):
+    """A replication throttle that nobody removed, on what one broker leads (KIP-73)."""
+
+    name = "leader throttle"
+
+    def __init__(
+        self, cluster: LocalCluster, partitions: Sequence[Place], broker: int, rate: int
+    ) -> None:
+        super().__init__(cluster, partitions)
+        self._rate, self.brokers = rate, (broker,)
+
+    @property
+    def detail(self) -> str:
+        return f"broker {self.brokers[0]}, {self._rate} bytes/s, {super().detail}"
+
+    def inject(self) -> None:
+        self._set(str(self._rate), "*")
+
+    def heal(self) -> None:
+        self._set(None, None)
+
+    def _set(self, rate: str | None, replicas: str | None) -> None:
+        self._set_configs("BROKER", str(self.brokers[0]), {_THROTTLED_RATES[0]: rate})
+        for topic in self.topics:
+            self._set_configs("TOPIC", topic, {_THROTTLED_REPLICAS[0]: replicas})
 
 
 class DeleteRecords(TopicFault):

@@ -69,6 +69,8 @@ class Demands:
     # Whether `tidemark audit` runs, and must find what the disks show.
     audited: bool = False
     causes: int | None = None
+    # Brokers that no warning and no critical alert may name.
+    healthy: tuple[int, ...] = ()
     thresholds: Mapping[str, Any] = field(default_factory=dict)
 
     def lost_on(self, version: str) -> Outcome:
@@ -165,6 +167,8 @@ def judge(demands: Demands, version: str, seen: Seen) -> list[Check]:
         checks.append(_audited(seen))
     if demands.causes is not None:
         checks.append(_causes(demands.causes, seen.alerts))
+    if demands.healthy:
+        checks.append(_blame(demands.healthy, seen.alerts))
     return checks
 
 
@@ -286,6 +290,18 @@ def _audited(seen: Seen) -> Check:
         return Check("audit", "UNKNOWN", "it did not run")
     text = f"tidemark audit reports {counted(found, 'difference')}"
     return _check("audit", text, holds=(found > 0) == bool(truth.diverged))
+
+
+def _blame(healthy: Sequence[int], alerts: Sequence[ReceivedAlert]) -> Check:
+    """Whether no alert that asks for something names one of these brokers."""
+    named = [
+        f"{alert.labels['alertname']} names broker {alert.labels['broker']}"
+        for alert, _ in alerts
+        if alert.state == "firing"
+        and alert.labels["severity"] != "info"
+        and int(alert.labels.get("broker", -1)) in healthy
+    ]
+    return _check("blame", "; ".join(named) or "no healthy broker is named", holds=not named)
 
 
 def _causes(wanted: int, alerts: Sequence[ReceivedAlert]) -> Check:

@@ -7,6 +7,7 @@ from typing import Final
 from tidemark.core.errors import ConfigError
 from tidemark_lab.drills.drill import Drill
 from tidemark_lab.drills.schedules import (
+    causes,
     cleaning,
     elections,
     followers,
@@ -18,7 +19,7 @@ from tidemark_lab.drills.schedules import (
 
 DRILLS: Final[dict[str, Drill]] = {
     drill.name: drill
-    for module in (elections, leaders, followers, protocol, routine, cleaning, historic)
+    for module in (elections, leaders, followers, causes, protocol, routine, cleaning, historic)
     for drill in vars(module).values()
     if isinstance(drill, Drill)
 }

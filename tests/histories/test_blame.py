@@ -1,0 +1,30 @@
+"""Whom alerts name: bounded here, 2,000 histories in `make soak`."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.histories.blame import BENIGN, KINDS, Campaign
+
+# A history takes 300 to 600 ms.
+HISTORIES = int(os.environ.get("BLAME_HISTORIES", "60"))
+
+
+@pytest.mark.slow
+def test_alerts_name_the_guilty_broker_and_no_healthy_one() -> None:
+    campaign = Campaign()
+    for seed in range(HISTORIES):
+        campaign.run(seed)
+    campaign.report()
+    assert campaign.share("guilty") >= 0.9, campaign.counts
+    assert campaign.share("healthy") <= 0.01, campaign.wrong
+    assert campaign.benign == 0, campaign.wrong
+
+
+def test_no_kind_of_history_is_without_a_guilty_broker_by_mistake() -> None:
+    assert {kind for kind, each in KINDS.items() if not each.names_guilty} == {
+        *BENIGN,
+        "slow link",
+    }
