@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.broker_seen import UNSEEN, BrokerSeen
-from tidemark.core.events import Link
 from tidemark.core.jmx import NodeJmx
 from tidemark.core.tracked_alert import TrackedAlert
 
@@ -26,6 +25,8 @@ MAX_COLLECTORS: Final = 64
 MAX_BROKERS: Final = 4096
 MAX_PURGATORY_SAMPLES: Final = 9
 MAX_QUORUM_EPOCHS: Final = 32
+# A link that was late within this time is.
+LINK_SECONDS: Final = 15.0
 
 
 class CollectorClock(Struct, array_like=True):
@@ -68,8 +69,9 @@ class CollectorClock(Struct, array_like=True):
     blind_passes: int = 0
     # Partitions of its share.
     partitions: int | None = None
-    # `Pass.links`.
-    links: list[Link] | None = None
+    # (leader, follower) -> when `Pass.links` had it last, the partitions in which the follower had
+    # to fetch, and when it was late in most of them: within LINK_SECONDS, at most MAX_LINKS.
+    links: dict[tuple[int, int], tuple[float, int, float]] = {}
 
 
 class PurgatorySample(Struct, array_like=True):
@@ -260,10 +262,12 @@ class ClusterState(Struct, array_like=True):
         Empty: no follower is late, or no collector counts them.
         """
         merged: dict[tuple[int, int], tuple[int, int]] = {}
-        for links in self._of_shares(lambda clock: clock.links):
-            for leader, follower, moving, late in links:
-                known = merged.get((leader, follower), (0, 0))
-                merged[leader, follower] = (known[0] + moving, known[1] + late)
+        for clock in self._of_shares(lambda clock: clock):
+            for pair, (_, moving, late_at) in clock.links.items():
+                # A link that is slow lets records pass now and then.
+                late = moving if clock.ended_at - late_at <= LINK_SECONDS else 0
+                known = merged.get(pair, (0, 0))
+                merged[pair] = (known[0] + moving, known[1] + late)
         return merged
 
     def _of_shares(self, count: Callable[[CollectorClock], Count | None]) -> list[Count]:

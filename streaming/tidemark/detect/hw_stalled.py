@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 from tidemark.core import activity
-from tidemark.core.offset_history import age_ms, passed_at
+from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
+from tidemark.core.tracked_alert import tracked
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import (
     answered,
@@ -29,8 +30,6 @@ from tidemark.detect.thresholds import CAUGHT_UP_PASSES, REMOVED_MS
 ID = "HW_STALLED"
 # replica.lag.time.max.ms by default: for so long a leader waits for a replica that was caught up.
 CAUGHT_UP_MS: Final = 30_000.0
-# Longer than a leader waits to answer a fetch (500 ms), and than it takes to append the answer.
-ONE_FETCH_SECONDS: Final = 3.0
 # When a silent replica has left the in-sync set, the high watermark moves within some fetch rounds.
 LEFT_SECONDS: Final = 10.0
 
@@ -71,6 +70,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
             "uncommitted_ms": round(window[1]),
             "in_sync_replicas": state.in_sync_replicas or [],
             "held_by": held_by,
+            "log_ends": _log_ends(state, context),
         },
     )
 
@@ -104,7 +104,7 @@ def _find(state: PartitionState, context: Context, log_start: int) -> _Holder:
     if lowest.error is None and (lowest.log_end_offset or 0) >= (needed or 0):
         why = f"leader {leader} has not seen the next fetch of {names}, or does not advance it"
         return None, why, None
-    if lowest.error is None and _has_fetched(state, lowest):
+    if lowest.error is None and _has_fetched(state, lowest, context):
         why = f"leader {leader} does not advance it, although {names} fetched above it"
         return leader, why, None
     suspect = suspect_of(state, lowest.broker, context)
@@ -126,18 +126,22 @@ def _may_hold(state: PartitionState, replica: ReplicaState, context: Context) ->
     return end >= high_watermark and waits_ms < CAUGHT_UP_MS
 
 
-def _has_fetched(state: PartitionState, replica: ReplicaState) -> bool:
-    """Whether its log ends more than one fetch response above the high watermark.
+def _log_ends(state: PartitionState, context: Context) -> dict[str, int | None]:
+    """By broker, the log ends that were first seen with this high watermark."""
+    alert = tracked(context.alerts, ID, None)
+    seen = {} if alert is None else alert.evidence
+    first = seen["log_ends"] if seen.get("high_watermark") == state.high_watermark else {}
+    return {str(r.broker): r.log_end_offset for r in followers(state)} | first
 
-    A response has records of the moment when the first of them could be fetched. It has fetched
-    again if it holds one that the leader appended later.
+
+def _has_fetched(state: PartitionState, replica: ReplicaState, context: Context) -> bool:
+    """Whether its log rose while it ended above the high watermark.
+
+    Then it fetched from there, and the leader knows what it has. How far it is above shows nothing:
+    one response may bring a late follower any number of records.
     """
-    history = state.offset_history
-    appended_at = passed_at(history, (replica.log_end_offset or 0) - 1)[0]
-    waits_since = passed_at(history, state.high_watermark or 0)[1]
-    if appended_at is None or waits_since is None:
-        return False
-    return appended_at > max(waits_since, state.high_watermark_moved_at) + ONE_FETCH_SECONDS
+    first, end = _log_ends(state, context).get(str(replica.broker)), replica.log_end_offset
+    return first is not None and end is not None and end > first > (state.high_watermark or 0)
 
 
 DETECTOR = Detector(

@@ -70,10 +70,12 @@ def suspect_of(state: PartitionState, broker: int, context: Context) -> Suspect:
         if throttle is not None:
             return throttle
         # What drove it out is the cause until it is in sync again: one that was stopped catches up.
-        shrinks = (s.suspected for s in reversed(state.shrinks) if s.broker == broker)
-        cause = next(shrinks, None)
-        if cause is not None and (found is None or found.broker != cause):
-            return Suspect(cause)
+        shrink = next((s for s in reversed(state.shrinks) if s.broker == broker), None)
+        named = None if found is None else found.broker
+        if shrink is not None and shrink.suspected not in (None, named):
+            was_stopped = shrink.suspect is None
+            if was_stopped or named is None:
+                return Suspect(shrink.suspected)
     return Suspect() if found is None else Suspect(found.broker, found.evidence)
 
 

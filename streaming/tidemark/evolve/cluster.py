@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidemark.core.cluster import (
+    LINK_SECONDS,
     MAX_BROKERS,
     MAX_COLLECTORS,
     MAX_PURGATORY_SAMPLES,
@@ -19,7 +20,7 @@ from tidemark.core.cluster import (
     NodeState,
     PurgatorySample,
 )
-from tidemark.core.events import OK, BrokerState, Pass
+from tidemark.core.events import MAX_LINKS, OK, BrokerState, Pass
 from tidemark.evolve.jmx import apply_figures
 
 # Collectors that share a cluster take turns: another one's pass within this part of a period
@@ -76,7 +77,8 @@ def advance_clock(cluster: ClusterState, name: str, collector_epoch: int, event:
         fresh.in_sync = clock.in_sync
         fresh.blind_passes = clock.blind_passes
     fresh.blind_passes = fresh.blind_passes + 1 if _is_blind(event) else 0
-    fresh.partitions, fresh.links = event.partitions, event.links
+    fresh.partitions = event.partitions
+    fresh.links = _recent_links({} if is_new_process or clock is None else clock.links, event)
     for answer in event.brokers:
         if answer.preferred is not None and answer.preferred_led is not None:
             fresh.preferred[answer.broker] = (answer.preferred, answer.preferred_led)
@@ -94,6 +96,19 @@ def advance_clock(cluster: ClusterState, name: str, collector_epoch: int, event:
         for other in cluster.collectors.values():
             other.silent_from.pop(oldest, None)
     return True
+
+
+def _recent_links(
+    known: dict[tuple[int, int], tuple[float, int, float]], event: Pass
+) -> dict[tuple[int, int], tuple[float, int, float]]:
+    now = event.ended_at
+    recent = {pair: seen for pair, seen in known.items() if 0.0 <= now - seen[0] <= LINK_SECONDS}
+    for leader, follower, moving, late in event.links or ():
+        pair = (leader, follower)
+        _, _, late_at = recent.get(pair, (0.0, 0, 0.0))
+        if pair in recent or len(recent) < MAX_LINKS:
+            recent[pair] = (now, moving, now if 2 * late > moving else late_at)
+    return recent
 
 
 def _measure_silence(cluster: ClusterState, name: str, *, is_new_process: bool) -> None:

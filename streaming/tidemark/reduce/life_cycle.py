@@ -229,7 +229,7 @@ class LifeCycle:
                 judgement = Judgement.ESCALATED
         else:
             alert.severity = condition.severity
-            alert.broker = alert.broker if condition.broker is None else condition.broker
+            alert.broker = condition.broker
             long_enough = alert.held_ms(self._now) >= condition.hold_ms
             if long_enough and alert.held >= (detector.fire_passes or self._rules.fire_passes):
                 judgement = Judgement.DUE
