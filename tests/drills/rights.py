@@ -25,6 +25,8 @@ CHOSEN: Final = (
     "follower-lag-shrinks-isr",
     "rejoin-isr",
     "isr-churn",
+    "blocked-reassignment",
+    "quorum-elections",
     "disk-full",
     "two-collectors",
     "rolling-restart",

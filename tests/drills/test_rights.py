@@ -26,7 +26,11 @@ def test_a_variable_chooses_every_drill(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("DRILLS", "all")
     assert names() == ON_NEWEST
     left_out = [name for name in DRILLS if name not in ON_NEWEST]
-    assert left_out == ["hw-truncation-loss", "hw-truncation-divergence"]
+    assert left_out == [
+        "min-isr-above-replicas",
+        "hw-truncation-loss",
+        "hw-truncation-divergence",
+    ]
 
 
 @pytest.mark.parametrize("name", ON_NEWEST)
