@@ -18,7 +18,7 @@ from tests.histories.history import History, Script
 from tests.histories.judge import folds
 from tests.histories.modes import MODES
 from tests.histories.partition import Placement
-from tests.histories.world import World
+from tests.histories.world import ALL, World
 from tidemark.core.records import Alert, decode_record
 
 BEGINS: Final = 15
@@ -111,7 +111,7 @@ def plan(seed: int, rng: Random) -> Script:
         leader = number % brokers + 1
         others = rng.sample([b for b in numbers if b != leader], replicas - 1)
         placements.append(Placement((leader, *others), 1, unclean=False))
-    pace = (1.0, 10, rng.choice([6.0, 9.0]), rng.choice([10.0, 20.0, 30.0]), 10, 12)
+    pace = (1.0, 10, rng.choice([6.0, 9.0]), rng.choice([10.0, 20.0, 30.0]), ALL, 24)
     mode = MODES[rng.choice(["2.7", "3.7", "4.1", "4.1"])]
     passes = BEGINS + rng.choice([30, 45, 60]) + HEALED_PASSES
     return Script(

@@ -133,7 +133,7 @@ class SimulatedNetwork(Network):
         self.loop = history.loop
         self._history = history
 
-    def pool(self) -> ConnectionPool:
+    def pool(self, identify: object = None) -> ConnectionPool:
         return ConnectionPool(
             lambda broker, host, port: SimulatedConnection(self._history, broker, host, port)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Final
 
 from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.cluster import LocalCluster
@@ -41,6 +42,10 @@ class ControllerFailover(Fault):
         self._wait(self._cluster.has_controller, "a controller is active")
 
 
+# Between two stalls the quorum decides, and answers those who ask.
+BETWEEN_SECONDS: Final = 4.0
+
+
 class QuorumElections(Fault):
     """The active controller stalls, so that another one is elected, again and again."""
 
@@ -57,6 +62,7 @@ class QuorumElections(Fault):
             self._cluster.pause_broker(stalled)
             time.sleep(self._stopped_seconds)
             self._cluster.resume_broker(stalled)
+            time.sleep(BETWEEN_SECONDS)
 
     def heal(self) -> None:
         self._wait(self._cluster.has_controller, "a controller is active")

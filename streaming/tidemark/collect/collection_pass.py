@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from tidemark.collect.codecs.metadata_image import TopicPartition
 from tidemark.collect.connect.connection import BrokerConnection, Network
+from tidemark.collect.metadata.broker_queries import is_that_broker
 from tidemark.collect.metadata.broker_reports import BrokerReports
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.metadata.metadata_reader import MetadataReader
@@ -108,7 +109,7 @@ class PassRunner:
         self._epoch = epoch
         self._wall_offset = clock() - time.monotonic()
         self._reader = MetadataReader(network, self.inventory, cluster, settings)
-        self._connections = network.pool()
+        self._connections = network.pool(is_that_broker)
         self.reports = BrokerReports(network, settings.configuration_seconds)
         self._plans: dict[int, BrokerPlan] = {}
         self._must_plan = True
@@ -367,7 +368,9 @@ class PassRunner:
             ended_at=self._wall(ended),
             monotonic=ended,
             period_ms=self.period_seconds * 1000,
-            brokers=broker_answers(self.inventory, self._plans, self.outcomes, self._started),
+            brokers=broker_answers(
+                self.inventory, self._plans, self.outcomes, self._started, self._reader.fenced
+            ),
             cluster_id=self.inventory.cluster_id,
             partitions=len(self.inventory.partitions),
             quorum_leader=quorum.leader if quorum else None,

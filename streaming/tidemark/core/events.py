@@ -64,6 +64,8 @@ UNREACHABLE: Final = "unreachable"
 # No broker lists it, so it was not asked.
 UNLISTED: Final = "unlisted"
 CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
+# Another broker answers at its address.
+OTHER_BROKER: Final = "other_broker"
 # Why a partition changed, as far as its metadata log shows it.
 Cause = Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"]
 

@@ -12,7 +12,15 @@ from msgspec import structs
 
 from tidemark.core.broker_seen import BrokerSeen, Pause
 from tidemark.core.cluster import ClusterState
-from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, TIMED_OUT, UNLISTED, UNREACHABLE
+from tidemark.core.events import (
+    CONTROLLED_SHUTDOWN,
+    OK,
+    OTHER_BROKER,
+    REFUSED,
+    TIMED_OUT,
+    UNLISTED,
+    UNREACHABLE,
+)
 from tidemark.core.text import counted
 from tidemark.detect.detector import ClusterContext, Condition, Conditions, Detector
 
@@ -21,6 +29,7 @@ PAUSE_MS: Final = 5_000.0
 _MEANING = {
     REFUSED: "no process listens on its port",
     TIMED_OUT: "requests to it time out; the broker hangs, or the network path does",
+    OTHER_BROKER: "another broker answers at the address that it gives to clients",
     UNLISTED: "no broker lists it, and replicas are assigned to it",
     UNREACHABLE: "no connection is possible; its host, name or network path is gone",
 }

@@ -125,6 +125,7 @@ BLOCKED_REASSIGNMENT: Final = Drill(
     steps=(
         load(3),
         inject(_KILL_2, lambda stage: Crash(stage.cluster, 2)),
+        wait("broker 2 is out of sync", in_sync(1)),
         inject(
             _MOVE,
             lambda stage: BlockedReassignment(
@@ -148,6 +149,7 @@ QUORUM_ELECTIONS: Final = Drill(
     controllers=3,
     topic=Topic(partitions=3),
     steps=(
+        load(8),
         inject(_STALLS, lambda stage: QuorumElections(stage.cluster, 8, 5.0)),
         alert("QUORUM_UNHEALTHY", seconds=60.0),
         heal(_STALLS),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from tidemark.collect.connect.event_loop import EventLoop
-from tidemark.core.events import OK, UNREACHABLE
+from tidemark.core.events import OK, OTHER_BROKER, UNREACHABLE
 from tidemark.kafka.client import outcome_of
 
 # More than one pass sends to a broker at a time: kafka-python refuses requests above it.
@@ -41,12 +41,26 @@ class NoAnswerError(Exception):
         self.outcome = outcome
 
 
+# Whether the broker of a connection answers it; None: that cannot be asked.
+Identify = Callable[["BrokerConnection", float], Awaitable[bool | None]]
+
+
 class BrokerConnection:
-    """Opened in the background, closed by any failure. `options` are kafka-python's."""
+    """Opened in the background, closed by any failure. `options` are kafka-python's.
+
+    `identify` asks whoever answers whether it is the broker; with False it is closed.
+    """
 
     def __init__(
-        self, loop: EventLoop, options: dict[str, Any], broker: int, host: str, port: int
+        self,
+        loop: EventLoop,
+        options: dict[str, Any],
+        broker: int,
+        host: str,
+        port: int,
+        identify: Identify | None = None,
     ) -> None:
+        self._identify = identify
         self.broker, self.host, self.port = broker, host, port
         self.outcome: str = UNREACHABLE
         # Failures in a row since the last answer.
@@ -88,8 +102,15 @@ class BrokerConnection:
     async def _connect(self, seconds: float) -> None:
         try:
             await self._loop.within(seconds, self._open, time.monotonic() + seconds)
+            is_other = self._identify and await self._identify(self, seconds) is False
+        except NoAnswerError:
+            # It is closed.
+            return
         except Exception as error:
             self._fail(outcome_of(error))
+            return
+        if is_other:
+            self._fail(OTHER_BROKER)
         else:
             self.connected_at = time.monotonic()
 
@@ -111,19 +132,28 @@ class BrokerConnection:
         await connection
 
     async def _make_transport(self, timeout_at: float) -> Any:
-        net, options, address = self._loop.net, self._options, self.host
+        net, options, addresses = self._loop.net, self._options, [self.host]
         if options["proxy_url"] is None:
             # The library would block the loop while it resolves the name.
             resolve = partial(socket.getaddrinfo, self.host, self.port, type=socket.SOCK_STREAM)
-            (*_, (address, *_)), *_ = await self._loop.in_thread(resolve)
-        plain = await create_connection(
-            net,
-            address,
-            self.port,
-            options["socket_options"],
-            proxy_url=options["proxy_url"],
-            timeout_at=timeout_at,
-        )
+            found = await self._loop.in_thread(resolve)
+            addresses = list(dict.fromkeys(str(address) for *_, (address, *_) in found))
+        while True:
+            # A broker may listen on one of several: each gets its share of the time.
+            address, now = addresses.pop(0), time.monotonic()
+            try:
+                plain = await create_connection(
+                    net,
+                    address,
+                    self.port,
+                    options["socket_options"],
+                    proxy_url=options["proxy_url"],
+                    timeout_at=now + (timeout_at - now) / (len(addresses) + 1),
+                )
+                break
+            except Exception:
+                if not addresses:
+                    raise
         if options["security_protocol"] not in {"SSL", "SASL_SSL"}:
             return KafkaTCPTransport(net, plain, host=self.host)
         tls = {key: value for key, value in options.items() if key.startswith("ssl_")}
@@ -200,5 +230,6 @@ class Network:
         self.loop = EventLoop(**options)
         self._options = options
 
-    def pool(self) -> ConnectionPool:
-        return ConnectionPool(partial(BrokerConnection, self.loop, self._options))
+    def pool(self, identify: Identify | None = None) -> ConnectionPool:
+        make = partial(BrokerConnection, self.loop, self._options, identify=identify)
+        return ConnectionPool(make)

@@ -19,7 +19,7 @@ class BrokerCounts(NamedTuple):
 
 
 def count_partitions(partitions: Iterable[PartitionMetadata]) -> dict[int, BrokerCounts]:
-    """The counts of each broker that any partition names."""
+    """The counts of each broker that any partition names, as a replica or otherwise."""
     known = list(partitions)
     firsts = [(m.replicas[0], m.leader) for m in known if m.replicas]
     preferred = Counter(first for first, _ in firsts)
@@ -30,5 +30,5 @@ def count_partitions(partitions: Iterable[PartitionMetadata]) -> dict[int, Broke
     )
     return {
         b: BrokerCounts(preferred[b], led[b], in_sync[b], serving[b])
-        for b in {*preferred, *in_sync, *serving}
+        for b in {*in_sync, *serving, *(broker for m in known for broker in m.replicas)}
     }

@@ -19,6 +19,7 @@ from tidemark.core.broker_report import (
 )
 
 BROKER_RESOURCE: Final = 4
+INVALID_REQUEST: Final = 42
 # With total and usable bytes.
 LOG_DIRS_VERSION: Final = 4
 CONFIGS_VERSION: Final = 4
@@ -103,6 +104,28 @@ async def read_broker_configuration(
         resources=[resource], include_synonyms=False, include_documentation=False
     )
     return decode_broker_configuration(await connection.ask(request, seconds))
+
+
+async def is_that_broker(connection: BrokerConnection, seconds: float) -> bool | None:
+    """Whether the broker of the connection answers it: any other one refuses its number.
+
+    None: that cannot be asked, before Kafka 0.11 or without DescribeConfigs on the cluster. Raises
+    NoAnswerError.
+    """
+    if connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION) is None:
+        return None
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=BROKER_RESOURCE,
+        resource_name=str(connection.broker),
+        configuration_keys=[_LAG_TIME],
+    )
+    request = DescribeConfigsRequest(
+        resources=[resource], include_synonyms=False, include_documentation=False
+    )
+    results = (await connection.ask(request, seconds)).results or []
+    if not results or results[0].error_code not in (0, INVALID_REQUEST):
+        return None
+    return results[0].error_code == 0
 
 
 def decode_broker_configuration(answer: Any) -> BrokerConfiguration:

@@ -297,10 +297,19 @@ class Inventory:
         return removed
 
     def counts(self, broker: int) -> BrokerCounts:
+        return self._all_counts().get(broker, BrokerCounts(0, 0, 0, 0))
+
+    def unlisted(self) -> list[int]:
+        """Brokers with replicas that no broker lists, ascending. Not of a share of the cluster."""
+        if self._cluster.shards > 1:
+            return []
+        return sorted(b for b in self._all_counts() if b >= 0 and b not in self.brokers)
+
+    def _all_counts(self) -> dict[int, BrokerCounts]:
         """Counted once after each change of the metadata."""
         if self._counts is None:
             self._counts = count_partitions(w.metadata for w in self.partitions.values())
-        return self._counts.get(broker, BrokerCounts(0, 0, 0, 0))
+        return self._counts
 
     @property
     def all_in_sync(self) -> bool:

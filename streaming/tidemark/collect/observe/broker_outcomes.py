@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.watched.request_plan import BrokerPlan
-from tidemark.core.events import MAX_LEFT_NAMES, TIMED_OUT, BrokerAnswer
+from tidemark.core.events import MAX_LEFT_NAMES, TIMED_OUT, UNLISTED, BrokerAnswer
 
 
 def broker_answers(
@@ -14,8 +14,13 @@ def broker_answers(
     plans: Mapping[int, BrokerPlan],
     outcomes: Mapping[int, str],
     started: float,
+    registered: Collection[int],
 ) -> list[BrokerAnswer]:
-    """Of all known brokers. `started`: of the pass (monotonic). Takes what left in-sync sets."""
+    """Of all known brokers. `started`: of the pass (monotonic). Takes what left in-sync sets.
+
+    `registered`: all brokers that the controller knows, fenced ones too; empty where that is not
+    known. Brokers with replicas that none of them lists are named too, unless they are none of it.
+    """
     left, led_shrinks = inventory.left_replicas.take(), inventory.left_replicas.led_shrinks.totals
     found = []
     for broker, address in inventory.brokers.items():
@@ -35,4 +40,9 @@ def broker_answers(
                 led_shrinks_of_absent=of_absent,
             )
         )
+    found += [
+        BrokerAnswer(broker=b, outcome=UNLISTED, **inventory.counts(b)._asdict())
+        for b in inventory.unlisted()
+        if not registered or b in registered
+    ]
     return found
