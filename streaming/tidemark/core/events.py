@@ -145,7 +145,8 @@ class Observation(
     last_known_eligible_leader_replicas: Brokers | None = None
     adding: Brokers = []
     removing: Brokers = []
-    # min(min.insync.replicas, replicas); null until the topic's configuration was read.
+    # min(min.insync.replicas, replicas), before Kafka 3.7 the first alone; null until the topic's
+    # configuration was read.
     effective_min_in_sync_replicas: Annotated[int, Meta(ge=1, lt=2**31)] | None = None
     # The brokers that gave this metadata, and when it was read.
     metadata_from: Brokers = []

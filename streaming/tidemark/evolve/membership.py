@@ -114,8 +114,11 @@ def _has_no_leader(event: Observation) -> bool:
 def apply_assignment(after: PartitionState, event: Observation | MetadataChange) -> None:
     """The assigned replicas, and those that a reassignment adds and removes."""
     if event.replicas:
+        minimum, known = after.effective_min_in_sync_replicas, after.assigned
         after.assigned = event.replicas
-        _limit_minimum(after)
+        # Before Kafka 3.7 the replicas do not bound it (KAFKA-15583).
+        if minimum is not None and minimum <= len(known):
+            after.effective_min_in_sync_replicas = min(minimum, len(after.assigned))
     after.adding, after.removing = event.adding, event.removing
 
 
@@ -136,13 +139,6 @@ def apply_in_sync(
     if left:
         shrinks = [Shrink(at, broker, before.leader, *cause_of(broker)) for broker in left]
         after.shrinks = [*before.shrinks, *shrinks][-MAX_SHRINKS:]
-
-
-def _limit_minimum(after: PartitionState) -> None:
-    """No partition needs more replicas in sync than it has (Partition.effectiveMinIsr)."""
-    minimum = after.effective_min_in_sync_replicas
-    if minimum is not None and after.assigned:
-        after.effective_min_in_sync_replicas = min(minimum, len(after.assigned))
 
 
 def sampled_cause(

@@ -24,9 +24,13 @@ class TopicConfiguration(NamedTuple):
     unclean_leader_election: bool | None = None
     # (partition, broker) of each throttled replica, of leaders and followers; or ALL_REPLICAS.
     throttled: frozenset[tuple[int, int]] | str | None = None
+    # Whether the replicas of a partition bound min_in_sync: since Kafka 3.7 (KAFKA-15583).
+    min_is_bounded: bool = True
 
 
-def decode_configuration(values: dict[str, str | None]) -> TopicConfiguration:
+def decode_configuration(
+    values: dict[str, str | None], *, min_is_bounded: bool = True
+) -> TopicConfiguration:
     """A value that is missing or malformed is unknown."""
     minimum, policy = values.get(MIN_IN_SYNC), values.get(CLEANUP_POLICY)
     return TopicConfiguration(
@@ -34,6 +38,7 @@ def decode_configuration(values: dict[str, str | None]) -> TopicConfiguration:
         None if policy is None else "compact" in policy.split(","),
         BOOLEANS.get((values.get(UNCLEAN_ELECTION) or "").lower()),
         decode_throttled([values.get(name) for name in THROTTLED]),
+        min_is_bounded,
     )
 
 

@@ -11,6 +11,7 @@ from kafka.protocol.admin import (
     DescribeQuorumRequest,
     ListPartitionReassignmentsRequest,
 )
+from kafka.protocol.consumer import FetchRequest
 
 from tidemark.collect.codecs.metadata_image import Reassignment, TopicPartition
 from tidemark.collect.codecs.topic_configuration import (
@@ -23,6 +24,8 @@ from tidemark.collect.metadata.refusals import AUTHORIZATION_ERRORS, check_autho
 
 TOPIC_RESOURCE: Final = 2
 TOPICS_PER_REQUEST: Final = 500
+# Kafka 3.7 is the first version that offers it.
+FETCH_OF_3_7: Final = 16
 
 
 class Configurations(NamedTuple):
@@ -122,6 +125,7 @@ async def read_configurations(
         return Configurations(found, denied)
     resource = DescribeConfigsRequest.DescribeConfigsResource
     topics = sorted(names)
+    is_bounded = connection.version(FetchRequest.API_KEY, FETCH_OF_3_7) == FETCH_OF_3_7
     for start in range(0, len(topics), TOPICS_PER_REQUEST):
         asked = [
             resource(
@@ -136,7 +140,9 @@ async def read_configurations(
         )
         answer = await connection.ask(request, seconds)
         found |= {
-            result.resource_name: decode_configuration({c.name: c.value for c in result.configs})
+            result.resource_name: decode_configuration(
+                {c.name: c.value for c in result.configs}, min_is_bounded=is_bounded
+            )
             for result in answer.results
             if not result.error_code
         }

@@ -125,7 +125,7 @@ async def is_that_broker(connection: BrokerConnection, seconds: float) -> bool |
     results = (await connection.ask(request, seconds)).results or []
     if not results or results[0].error_code not in (0, INVALID_REQUEST):
         return None
-    return results[0].error_code == 0
+    return bool(results[0].error_code == 0)
 
 
 def decode_broker_configuration(answer: Any) -> BrokerConfiguration:

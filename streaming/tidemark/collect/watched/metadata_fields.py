@@ -26,6 +26,9 @@ def metadata_observation(
 ) -> Observation:
     """Without times, and without what the pass answers. Its copies share the lists."""
     metadata, minimum = shown.metadata, shown.configuration.min_in_sync
+    if minimum is not None and shown.configuration.min_is_bounded:
+        # As Partition.effectiveMinIsr.
+        minimum = min(minimum, len(metadata.replicas))
     eligible = shown.eligible if shown.eligible.is_of(metadata) else _NOT_READ
     return Observation(
         topic=topic,
@@ -41,8 +44,7 @@ def metadata_observation(
         last_known_eligible_leader_replicas=eligible.last_known,
         adding=list(shown.reassignment.adding),
         removing=list(shown.reassignment.removing),
-        # min(min.insync.replicas, number of replicas), as Partition.effectiveMinIsr.
         effective_min_in_sync_replicas=None
         if minimum is None or not metadata.replicas
-        else max(1, min(minimum, len(metadata.replicas))),
+        else max(1, minimum),
     )
