@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 from kafka.protocol.consumer import (
     FetchRequest,
     ListOffsetsRequest,
@@ -22,7 +23,7 @@ from tidemark.collect.codecs.list_offsets import OffsetEntry
 from tidemark.collect.codecs.metadata_image import BrokerAddress, PartitionMetadata
 from tidemark.collect.legacy.epoch_end_offset import EpochEndOffset
 
-FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, EPOCH_END_OFFSETS = 1, 2, 3, 18, 23
+FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, EPOCH_END_OFFSETS, CONFIGS = 1, 2, 3, 18, 23, 32
 VERSIONS = {FETCH: (4, 12), LIST_OFFSETS: (1, 7), METADATA: (0, 12), API_VERSIONS: (0, 3)}
 REQUESTS = {
     FETCH: FetchRequest,
@@ -30,6 +31,7 @@ REQUESTS = {
     METADATA: MetadataRequest,
     API_VERSIONS: ApiVersionsRequest,
     EPOCH_END_OFFSETS: OffsetForLeaderEpochRequest,
+    CONFIGS: DescribeConfigsRequest,
 }
 
 
@@ -84,6 +86,8 @@ class FakeBroker:
         # Metadata's error for a topic that is not there: unknown, or denied (29).
         self.absent_error = 3
         self.requests: list[Any] = []
+        # As it gives it to clients.
+        self.host = "127.0.0.1"
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self._open: list[socket.socket] = []
@@ -136,6 +140,7 @@ class FakeBroker:
             METADATA: self._metadata,
             API_VERSIONS: self._api_versions,
             EPOCH_END_OFFSETS: self._epoch_end_offsets,
+            CONFIGS: self._configurations,
         }[key](request, version)
         body = self.garbles(key, body)
         flexible = {
@@ -144,6 +149,7 @@ class FakeBroker:
             METADATA: version >= 9,
             API_VERSIONS: False,
             EPOCH_END_OFFSETS: False,
+            CONFIGS: version >= 4,
         }[key]
         payload = struct.pack(">i", correlation) + (b"\x00" if flexible else b"") + body
         connection.sendall(struct.pack(">i", len(payload)) + payload)
@@ -158,6 +164,24 @@ class FakeBroker:
                 version=version
             )
         )
+
+    def _configurations(self, request: Any, version: int) -> bytes:
+        """No options; as ConfigHelper, those of another broker are refused (INVALID_REQUEST)."""
+        results = [
+            DescribeConfigsResponse.DescribeConfigsResult(
+                error_code=42 if asked.resource_type == 4 and not self._is(asked) else 0,
+                error_message=None,
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+                configs=[],
+            )
+            for asked in request.resources
+        ]
+        answer = DescribeConfigsResponse(throttle_time_ms=0, results=results)
+        return bytes(answer.encode(version=version))
+
+    def _is(self, asked: Any) -> bool:
+        return bool(asked.resource_name == str(self.broker))
 
     def _metadata(self, request: Any, version: int) -> bytes:
         brokers, topics = self.metadata()
@@ -176,7 +200,7 @@ class FakeBroker:
             )
             for name in wanted
         ]
-        places = {b.broker: BrokerAddress("127.0.0.1", b.port, None) for b in brokers}
+        places = {b.broker: BrokerAddress(b.host, b.port, None) for b in brokers}
         return wire_answers.metadata(places, "fake", 1, listed, version)
 
     def _list_offsets(self, request: Any, version: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +59,18 @@ def reached(folder: Path, server: str) -> str:
     kafka = f"bootstrap_servers: ['{server}']"
     text = f"kafka: {{{kafka}}}\nclusters: [{{name: east, {kafka}}}]"
     return configured(folder, text, "check-config", "--reach").out
+
+
+def test_a_listener_that_cannot_be_reached_fails_the_check(
+    cluster: FakeCluster, server: str, tmp_path: Path
+) -> None:
+    kafka = f"bootstrap_servers: ['{server}']"
+    text = f"kafka: {{{kafka}}}\nclusters: [{{name: east, {kafka}}}]"
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        cluster.brokers[2].port = closed.getsockname()[1]
+    done = configured(tmp_path, text, "check-config", "--reach", code=1)
+    where = f"broker 3 at 127.0.0.1:{cluster.brokers[2].port} (refused)"
+    assert f"cluster east: {where}: no process listens on its port" in done.err
 
 
 def test_inspect_works_without_the_permission_to_read_configurations(server: str) -> None:

@@ -26,13 +26,15 @@ from tidemark.detect.detector import ClusterContext, Condition, Conditions, Dete
 
 ID = "BROKER_DOWN"
 PAUSE_MS: Final = 5_000.0
-_MEANING = {
+# Outcome -> what it says of the broker.
+MEANINGS: Final = {
     REFUSED: "no process listens on its port",
     TIMED_OUT: "requests to it time out; the broker hangs, or the network path does",
     OTHER_BROKER: "another broker answers at the address that it gives to clients",
     UNLISTED: "no broker lists it, and replicas are assigned to it",
     UNREACHABLE: "no connection is possible; its host, name or network path is gone",
 }
+UNUSABLE: Final = "it answers without a usable result"
 _FENCED = {
     None: "",
     True: " The controller has fenced it; it leads no partition.",
@@ -55,7 +57,7 @@ def _condition(
     since = seen.absent_since or seen.since
     node = cluster.nodes.get(broker)
     fenced = node.fenced if node is not None else None
-    meaning = _MEANING.get(seen.outcome, "it answers without a usable result")
+    meaning = MEANINGS.get(seen.outcome, UNUSABLE)
     replicas = ""
     if seen.in_sync:
         replicas = f" It was in {counted(seen.in_sync, 'in-sync set')} when it answered last."

@@ -10,6 +10,8 @@ from tidemark.collect.metadata.refusals import TOPICS
 from tidemark.collect.sources.jmx.endpoint import scrape
 from tidemark.collect.sources.jmx.figures import ScrapeError
 from tidemark.core.errors import TidemarkError
+from tidemark.core.events import OK
+from tidemark.detect.broker_down import MEANINGS, UNUSABLE
 from tidemark.kafka.client import check_reachable
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.check_config.rights import api_lines, own_topic_lines, sees_all_topics
@@ -40,11 +42,10 @@ def reach(settings: Settings) -> Iterator[Reached]:
         found = Reached("kafka", name)
         try:
             check_reachable(connection)
-            found.details = (
-                _cluster_lines(connection, settings)
-                if isinstance(connection, Cluster)
-                else list(own_topic_lines(settings))
-            )
+            if isinstance(connection, Cluster):
+                found.details, found.error = _examined(connection, settings)
+            else:
+                found.details = list(own_topic_lines(settings))
         except TidemarkError as error:
             found.error = str(error)
         yield found
@@ -68,9 +69,17 @@ def raise_failures(found: Sequence[Reached]) -> None:
         raise TidemarkError(f"{unread} JMX endpoints cannot be read.")
 
 
-def _cluster_lines(cluster: Cluster, settings: Settings) -> list[str]:
-    """The rights on a cluster, and its risky configurations. They are no error."""
+def _examined(cluster: Cluster, settings: Settings) -> tuple[list[str], str | None]:
+    """The rights on a cluster and its risky configurations, which are no error; and the brokers
+    that do not answer at the addresses that they give to clients.
+    """
     found = examine(cluster, settings)
     has_topics = TOPICS not in found.refused or not sees_all_topics(cluster)
     rights = api_lines(cluster, found.answered, found.refused, has_topics)
-    return [*rights, *risk_lines(found.views)]
+    silent = [
+        f"broker {each.broker} at {each.host or '?'}:{each.port or '?'} ({each.outcome}): "
+        f"{MEANINGS.get(each.outcome, UNUSABLE)}"
+        for each in found.brokers
+        if each.outcome != OK
+    ]
+    return [*rights, *risk_lines(found.views)], "; ".join(silent) or None
