@@ -75,6 +75,7 @@ soak: setup ## Runs the searches and walks that take minutes, 54 kills, an hour 
 	@KILLS=9 $(bin)/python -m pytest -m soak $(PYTEST_ARGS)
 	@MODEL_TRACES=100000 $(bin)/python -m pytest tests/model_and_detectors $(PYTEST_ARGS)
 	@$(bin)/python -m tests.histories --seed 2000000 --count 4000
+	@$(bin)/python -m tests.histories.blame --count 2000
 	@$(bin)/python -m tests.fuzz --seconds 600
 	@$(bin)/python -m tests.soak --seconds 3600 $(SOAK_ARGS)
 	@$(bin)/tidemark drill chaos --seconds 900 $(CHAOS_ARGS)

@@ -8,8 +8,8 @@ import pytest
 
 from tests.histories.blame import BENIGN, KINDS, Campaign
 
-# A history takes 300 to 600 ms.
-HISTORIES = int(os.environ.get("BLAME_HISTORIES", "60"))
+# A history takes a second.
+HISTORIES = int(os.environ.get("BLAME_HISTORIES", "40"))
 
 
 @pytest.mark.slow

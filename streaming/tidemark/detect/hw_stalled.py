@@ -95,18 +95,19 @@ def _find(state: PartitionState, context: Context, log_start: int) -> _Holder:
     waits_for = [r for r in followers(state) if _may_hold(state, r, context)]
     if not waits_for:
         return None, "the replica that holds it is not known", None
-    # The last answer of a silent one is a lower bound. It comes first where the ends are equal.
-    lowest = min(waits_for, key=lambda r: (r.log_end_offset or 0, r.error is None))
     names = " or ".join(f"broker {replica.broker}" for replica in waits_for)
     # A new leader that does not know yet what is committed reports its log end offset only once.
     before = state.leader_end_before
     needed = state.leader_log_end_offset if before is None else before
-    if lowest.error is None and (lowest.log_end_offset or 0) >= (needed or 0):
+    if all(r.error is None and (r.log_end_offset or 0) >= (needed or 0) for r in waits_for):
         why = f"leader {leader} has not seen the next fetch of {names}, or does not advance it"
         return None, why, None
-    if lowest.error is None and _has_fetched(state, lowest, context):
+    holding = [r for r in waits_for if r.error or not _has_fetched(state, r, context)]
+    if not holding:
         why = f"leader {leader} does not advance it, although {names} fetched above it"
         return leader, why, None
+    # The last answer of a silent one is a lower bound. It comes first where the ends are equal.
+    lowest = min(holding, key=lambda r: (r.log_end_offset or 0, r.error is None))
     suspect = suspect_of(state, lowest.broker, context)
     why = f"broker {lowest.broker} holds it" + (f". {suspect.why}" if suspect.why else "")
     return suspect.broker, why, lowest.broker
@@ -126,22 +127,33 @@ def _may_hold(state: PartitionState, replica: ReplicaState, context: Context) ->
     return end >= high_watermark and waits_ms < CAUGHT_UP_MS
 
 
-def _log_ends(state: PartitionState, context: Context) -> dict[str, int | None]:
-    """By broker, the log ends that were first seen with this high watermark."""
+def _log_ends(state: PartitionState, context: Context) -> dict[str, list[int | None]]:
+    """By broker, the log ends that were seen first and last with this high watermark."""
+    known = _known_ends(state, context)
+    return {
+        str(r.broker): [known.get(str(r.broker), [r.log_end_offset])[0], r.log_end_offset]
+        for r in followers(state)
+    }
+
+
+def _known_ends(state: PartitionState, context: Context) -> dict[str, list[int | None]]:
+    """The same of the passes before."""
     alert = tracked(context.alerts, ID, None)
-    seen = {} if alert is None else alert.evidence
-    first = seen["log_ends"] if seen.get("high_watermark") == state.high_watermark else {}
-    return {str(r.broker): r.log_end_offset for r in followers(state)} | first
+    if alert is None or alert.evidence.get("high_watermark") != state.high_watermark:
+        return {}
+    found: dict[str, list[int | None]] = alert.evidence["log_ends"]
+    return found
 
 
 def _has_fetched(state: PartitionState, replica: ReplicaState, context: Context) -> bool:
-    """Whether its log rose while it ended above the high watermark.
+    """Whether its log rose while it ended above the high watermark, before the newest pass.
 
     Then it fetched from there, and the leader knows what it has. How far it is above shows nothing:
-    one response may bring a late follower any number of records.
+    one response may bring a late follower any number of records. Nor does the newest pass, which
+    reads the high watermark before the log ends.
     """
-    first, end = _log_ends(state, context).get(str(replica.broker)), replica.log_end_offset
-    return first is not None and end is not None and end > first > (state.high_watermark or 0)
+    first, last = _known_ends(state, context).get(str(replica.broker), [None, None])
+    return first is not None and last is not None and last > first > (state.high_watermark or 0)
 
 
 DETECTOR = Detector(

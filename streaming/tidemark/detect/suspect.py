@@ -73,8 +73,9 @@ def suspect_of(state: PartitionState, broker: int, context: Context) -> Suspect:
         shrink = next((s for s in reversed(state.shrinks) if s.broker == broker), None)
         named = None if found is None else found.broker
         if shrink is not None and shrink.suspected not in (None, named):
-            was_stopped = shrink.suspect is None
-            if was_stopped or named is None:
+            since_ms = 1000.0 * (context.cluster.seen(broker).returned_at - shrink.at)
+            was_away = shrink.suspect is None and since_ms >= -REMOVED_MS
+            if was_away or named is None:
                 return Suspect(shrink.suspected)
     return Suspect() if found is None else Suspect(found.broker, found.evidence)
 
