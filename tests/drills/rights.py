@@ -25,6 +25,7 @@ CHOSEN: Final = (
     "follower-lag-shrinks-isr",
     "rejoin-isr",
     "isr-churn",
+    "slow-leader",
     "blocked-reassignment",
     "quorum-elections",
     "disk-full",

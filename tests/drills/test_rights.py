@@ -52,6 +52,6 @@ def test_most_expectations_remain() -> None:
     kept = {each.alert for name in CHOSEN for each in with_describe_alone(DRILLS[name]).expected}
     assert kept == {
         *("KafkaBrokerDown", "KafkaOffline", "KafkaElrElection", "KafkaZombieLeader"),
-        *("KafkaEpochBumpStorm", "KafkaUnderReplicated", "KafkaIsrChange"),
+        *("KafkaEpochBumpStorm", "KafkaHwStalled", "KafkaUnderReplicated", "KafkaIsrChange"),
         *("KafkaIsrChurn", "KafkaCollectorConflict"),
     }
