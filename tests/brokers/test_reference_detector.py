@@ -66,6 +66,7 @@ def test_a_silent_follower_lags_and_stalls_the_high_watermark_before_the_isr_shr
         ("HW_STALLED", None),
         ("ISR_CHANGE", None),
         ("UNDER_REPLICATED", None),
+        ("LEADER_ALONE", None),
     ]
     lag, stall = (
         feed.detector.first("FOLLOWER_LAG", began),
@@ -118,9 +119,10 @@ def test_the_first_poll_of_the_new_leader_shows_the_unclean_election_and_its_los
     unclean_feed: Feed,
 ) -> None:
     unclean_feed.poll(2, 5, committed=5, epoch_ends={0: 5})
-    assert unclean_feed.found()[-3:] == [
+    assert unclean_feed.found()[-4:] == [
         ("OFFLINE", None),
         ("UNCLEAN_ELECTION", 2),
+        ("LEADER_ALONE", None),
         ("COMMITTED_DATA_LOSS", None),
     ]
 

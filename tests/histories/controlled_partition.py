@@ -32,7 +32,9 @@ class ControlledPartition:
         return self.records[-1]
 
     def effective_min(self, replicas: Brokers) -> int:
-        return min(self.min_in_sync, len(replicas))
+        """Only since Kafka 3.7 do the replicas bound it (KAFKA-15583)."""
+        is_bounded = self.controller.mode.kafka >= (3, 7)
+        return min(self.min_in_sync, len(replicas)) if is_bounded else self.min_in_sync
 
     def change(
         self,

@@ -44,7 +44,7 @@ def test_the_consequences_of_an_unclean_election_are_all_expected(scenes: Scenes
         "KafkaFollowerLag",
         "KafkaBrokerDown",
         "KafkaIsrChange",
-        "KafkaUnderReplicated",
+        "KafkaLeaderAlone",
         "KafkaOffline",
         "KafkaUncleanElection",
         "KafkaLogTruncation",

@@ -123,6 +123,7 @@ class ReferenceDetector:
         missing = bool(replicas) and set(in_sync) < set(replicas)
         self._set("ISR_CHANGE", None, sample.at, missing)
         self._set("UNDER_REPLICATED", None, sample.at, missing)
+        self._set("LEADER_ALONE", None, sample.at, missing and in_sync == (leader,))
         self._set("OFFLINE", None, sample.at, leader == -1)
 
     def epochs_to_request(self, broker: int, leader_epoch: int) -> set[int]:

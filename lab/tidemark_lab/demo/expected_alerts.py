@@ -31,7 +31,7 @@ def _of_a_silent_follower(fault: str) -> tuple[Expected, ...]:
         Expected("FOLLOWER_LAG", fault, broker=FOLLOWER, resolves=True),
         Expected("BROKER_DOWN", fault, broker=FOLLOWER, resolves=True),
         Expected("ISR_CHANGE", fault, resolves=True),
-        Expected("UNDER_REPLICATED", fault, resolves=True),
+        Expected("LEADER_ALONE", fault, resolves=True),
     )
 
 

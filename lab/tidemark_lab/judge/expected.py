@@ -20,6 +20,7 @@ DATED: Final = frozenset(
     {
         *("OFFLINE", "UNCLEAN_ELECTION", "COMMITTED_DATA_LOSS", "LOG_TRUNCATION"),
         *("FOLLOWER_LAG", "BROKER_DOWN", "HW_STALLED", "ISR_CHANGE", "UNDER_REPLICATED"),
+        "LEADER_ALONE",
     }
 )
 # The allowed time beyond the detector's hysteresis.
