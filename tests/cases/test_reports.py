@@ -123,6 +123,10 @@ REPORTS_BY_FILE: dict[str, Report] = {
     ),
     "lso-stuck-while-leaders-move": Report(quiet=("KafkaLsoStuck",), times={"info": 0}),
     "epoch-rises-same-leader": Report(named={"KafkaEpochBumpStorm": {None}}, quiet=()),
+    "two-clusters-behind-one-name": Report(
+        said=("Two clusters answered as c", "is shown with two topic ids in turn"),
+        quiet=("KafkaCollectorConflict", "KafkaUnderMinIsr"),
+    ),
     "ok-real-r10-two-clusters": Report(quiet=("KafkaBrokerDown",)),
     "ok-real-r3-partition-metadata": Report(
         named={"KafkaCommittedDataLoss": {None}}, quiet=("KafkaCommittedDataLoss",)

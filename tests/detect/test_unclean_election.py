@@ -25,12 +25,16 @@ from tidemark.evolve.elections import ElectionVerdict
 EVIDENCE: dict[str, Any] = {
     "verdict": ElectionVerdict.SUSPECTED.value,
     "leader": 2,
+    "leader_before": 1,
     "leader_epoch_before": 3,
     "leader_epoch_after": 5,
     "last_known_eligible_leader_replicas_before": None,
 }
+EARLIER = {"leader_epoch_before": 2}
 ALERT = TrackedAlert(ID, None, "warning", 10.0, firing=True, evidence=EVIDENCE)
-LED = PartitionState(leader=2, leader_epoch=5, in_sync_replicas=[2])
+# Broker 1 committed under epoch 3, and broker 4 under epoch 4.
+COMMITTED = [Committed(3, 9, 50.0, 10, 1), Committed(4, 9, 55.0, 10, 4)]
+LED = PartitionState(leader=2, leader_epoch=5, in_sync_replicas=[2], committed=COMMITTED)
 
 
 def with_record(position: MetadataPosition | None, **fields: Any) -> PartitionState:
@@ -98,9 +102,11 @@ def test_a_record_that_follows_the_sample_of_its_election_makes_it_suspected() -
             with_record(record(8)),
             replace(
                 ALERT,
-                evidence={**EVIDENCE, "last_known_eligible_leader_replicas_before": [2]},
+                evidence={**EVIDENCE, "leader_before": 2},
             ),
         ),
+        # In three epochs another one may have led, and have been elected as the last known leader.
+        (LED, with_record(record(8)), replace(ALERT, evidence={**EVIDENCE, **EARLIER})),
         # It is certain already, or the alert of another detector.
         (LED, with_record(record(8)), replace(ALERT, severity="critical")),
         (LED, with_record(record(8)), replace(ALERT, detector="ELR_ELECTION")),
@@ -116,11 +122,14 @@ def test_a_mark_that_confirms_nothing(
     ("loss", "expected"),
     [
         # A log that is too short: a disk may have lost the records after a clean election.
-        (LossCandidate(4, 5, 1, 9, 9, 0, confirmed=True), ("warning", "suspected unclean")),
-        (LossCandidate(2, 6, 1, 9, 9, 0, confirmed=True), ("warning", "suspected unclean")),
+        (LossCandidate(3, 5, 1, 9, 9, 0, confirmed=True), ("warning", "suspected unclean")),
+        (LossCandidate(3, 6, 1, 9, 9, 0, confirmed=True), ("warning", "suspected unclean")),
         # A log with other records: it never was in sync.
-        (LossCandidate(4, 5, 1, 9, 9, 0, True, True), ("critical", "unclean")),
-        (LossCandidate(4, 5, 1, 9, 9, 0), None),
+        (LossCandidate(3, 5, 1, 9, 9, 0, True, True), ("critical", "unclean")),
+        (LossCandidate(3, 5, 1, 9, 9, 0), None),
+        # Another leadership may have lost the records before this one.
+        (LossCandidate(4, 5, 1, 9, 9, 0, True, True), None),
+        (LossCandidate(2, 5, 1, 9, 9, 0, True, True), None),
         # The whole loss is later than the election, or earlier.
         (LossCandidate(5, 6, 1, 9, 9, 0, confirmed=True), None),
         (LossCandidate(2, 4, 1, 9, 9, 0, confirmed=True), None),
@@ -178,11 +187,11 @@ def test_an_election_that_remains_suspected_is_reported_with_the_sets_before_it(
     ],
 )
 def test_a_loss_completes_the_open_alert(diverged: bool, expected: str) -> None:
-    loss = LossCandidate(4, 5, 1, 9, 9, 0, confirmed=True, diverged=diverged)
+    loss = LossCandidate(3, 5, 1, 9, 9, 0, confirmed=True, diverged=diverged)
     (condition,) = found(LED, replace(LED, loss_candidate=loss))
     assert condition.description == expected
     assert (condition.broker, condition.subject, condition.epochs) == (None, None, (3, 5))
-    assert condition.revision == ("unclean" if diverged else "loss")
+    assert condition.revision == ("unclean, proven" if diverged else "loss")
 
 
 SEEN_BEFORE = {"verdict": "suspected unclean", "seen_before_at": 90.0}

@@ -25,6 +25,10 @@ CLOSED = Divergence(2, 2, 4, 45, 40, closed=True, since=10.0, pass_number=0)
 OPEN = Divergence(2, 2, 4, 45, 40, closed=False, since=10.0, pass_number=0)
 
 
+# It was watched from its first record on, and never compacted.
+WATCHED = PartitionState(uncompacted_from=0)
+
+
 def read(
     lineage: Lineage | None,
     at: float = 10.0,
@@ -52,7 +56,7 @@ def unread(log_end: int | None, at: float = 11.0, /, **fields: Any) -> Observati
 def found(
     *events: Observation, state: PartitionState | None = None, number: int | None = None
 ) -> list[Divergence]:
-    return sparse_of(fold(state, *events, number=number)).divergences
+    return sparse_of(fold(state or WATCHED, *events, number=number)).divergences
 
 
 # Both logs lost all records below 39.
@@ -326,3 +330,27 @@ def test_each_follower_has_its_own_difference() -> None:
     events = [read(None, at, replicas=[1, 2, 3, 4], samples=samples) for at in (10.0, 11.0)]
     assert [(item.broker, item.follower_end) for item in found(events[0])] == [(2, 45), (4, 50)]
     assert [(item.broker, item.confirmed) for item in found(*events)] == [(2, True), (4, True)]
+
+
+def test_below_what_was_written_since_the_policy_is_known_a_difference_is_suspected() -> None:
+    for known_from, suspected in ((40, False), (41, True)):
+        watched = PartitionState(uncompacted_from=known_from)
+        (difference,) = found(read(FORKED), state=watched)
+        assert difference.suspected is suspected
+        # No copy of a log holds more of its newest epoch than the log that it is of.
+        (difference,) = found(read(TAIL), state=watched)
+        assert not difference.suspected
+
+
+def test_the_policy_is_known_for_what_was_written_since_it_was_seen() -> None:
+    first = fold(None, observation())
+    assert first.uncompacted_from == 0
+    began_at_1 = [answer(1), answer(2, log_start_offset=1)]
+    assert fold(None, observation(samples=began_at_1)).uncompacted_from == 100
+    compacted = fold(first, observation(compacted=True))
+    assert compacted.uncompacted_from is None
+    longer = [answer(1, log_end_offset=110), answer(2)]
+    assert fold(compacted, observation(samples=longer)).uncompacted_from is None
+    again = fold(compacted, observation(samples=longer, compacted=False))
+    assert again.uncompacted_from == 110
+    assert fold(again, observation(compacted=False)).uncompacted_from == 110

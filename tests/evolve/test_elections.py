@@ -78,7 +78,18 @@ def joined(*, members: list[int] | None = None, epoch: int = 5, **answer: Any) -
         (without_any([2]), after(), ElectionVerdict.LAST_KNOWN_LEADER),
         (without_any([3]), after(), ElectionVerdict.UNCLEAN),
         (without_any([2], in_sync_replicas=[1]), after(), ElectionVerdict.UNCLEAN),
-        (without_any([2], eligible_leader_replicas=[3]), after(), ElectionVerdict.UNCLEAN),
+        # Those that were eligible may have been struck off since they were read.
+        (
+            without_any([2], eligible_leader_replicas=[3]),
+            after(),
+            ElectionVerdict.UNCLEAN_OR_LAST_KNOWN,
+        ),
+        (without_any([1], eligible_leader_replicas=[3]), after(), ElectionVerdict.UNCLEAN),
+        (
+            without_any([2], eligible_leader_replicas=[3], sparse=recorded(10)),
+            after(sparse=recorded(11)),
+            ElectionVerdict.UNCLEAN,
+        ),
         (without_any([2], leader=1), after(), ElectionVerdict.SUSPECTED),
         # The verdict is exact from one record of the metadata log to the next.
         (

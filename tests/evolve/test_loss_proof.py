@@ -37,6 +37,7 @@ def state(
         "lineage_complete_from": 0,
         "observed_at": 10.0,
         "pass_number": 7,
+        "uncompacted_from": 0,
     }
     return PartitionState(**{**whole, **fields})
 
@@ -257,6 +258,9 @@ THIRD = Committed(2, 18, 1.0, 18, 2, lineage=[(0, 3), (1, 5), (2, 18)], lineage_
         # A copy of a compacted log dates epochs by the records that survived.
         (None, returned(compacted=True)),
         (None, returned(compacted=None)),
+        # So may those that were written before the policy was known.
+        (5, returned(uncompacted_from=5)),
+        (None, returned(uncompacted_from=6)),
         # A lineage that does not reach the epoch, or is unknown.
         (None, returned(lineage_complete_from=1)),
         (None, returned(entry=replace(SECOND, lineage_complete_from=1))),

@@ -53,16 +53,16 @@ def test_another_topic_id_is_another_topic(
         (recorded(), change(leader_epoch=3), False),
         (SEEN, change(leader_epoch=3), False),
         (fold(None, observation(leader_epoch=None)), change(leader_epoch=3), True),
-        # The log of another topic of this name has another order.
-        (recorded(), change(topic_id="b", metadata_offset=1, leader_epoch=0), True),
-        (recorded(), change(topic_id="b", metadata_offset=99, observed_at=10.0), False),
+        # Another topic of this name is newer by the order of the log, whatever any clock says.
+        (recorded(), change(topic_id="b", metadata_offset=8, leader_epoch=0), True),
+        (recorded(), change(topic_id="b", metadata_offset=99, record_at=5.0), True),
+        (SEEN, change(topic_id="b", metadata_offset=99, record_at=50.0), False),
         (recorded(), change(topic_id=None, metadata_offset=7), False),
         # A snapshot has an offset of its own. The same partition epoch is the same state.
         (recorded(), change(metadata_offset=50, partition_epoch=2), False),
         (recorded(), change(metadata_offset=50, partition_epoch=1), False),
         # A record of the deleted topic, which a collector reads again at its start.
-        (recorded(), change(topic_id="b", metadata_offset=99, record_at=10.0), False),
-        (recorded(), change(topic_id="b", metadata_offset=99, record_at=10.5), True),
+        (recorded(), change(topic_id="b", metadata_offset=6, record_at=50.0), False),
         # Sparse state without a record.
         (fold(SEEN, observation(leader_epoch=5)), change(leader_epoch=5), True),
     ],

@@ -19,7 +19,7 @@ from tidemark.core.partition import (
     encode_state,
 )
 from tidemark.core.shrink_causes import ShrinkCause
-from tidemark.core.sparse_state import EpochStart, MetadataPosition, SparseState
+from tidemark.core.sparse_state import EpochStart, FormerTopic, MetadataPosition, SparseState
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.evolve.membership import RECORD_SECONDS
 from tidemark.evolve.observation import HANDOVER_SECONDS, evolve, is_newer
@@ -60,7 +60,9 @@ def test_a_topic_that_was_created_again_keeps_nothing_of_the_old_one() -> None:
     lineage = {"lineage": [(4, 100)], "lineage_complete_from": 4}
     before = fold(None, observation(), observation(in_sync_replicas=[1], **lineage))
     new = observation(topic_id="b", leader_epoch=0, observed_at=20.0)
-    assert fold(before, new, number=9) == fold(None, new, number=9)
+    after = fold(before, new, number=9)
+    assert replace(after, sparse=None) == fold(None, new, number=9)
+    assert after.sparse == SparseState(former_topic=FormerTopic("a", 4, 20.0))
 
 
 def test_a_known_topic_id_stays() -> None:

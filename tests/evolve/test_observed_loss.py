@@ -171,14 +171,15 @@ def too_short(epoch: int | None, committed: Committed, **fields: Any) -> Partiti
 @pytest.mark.parametrize(
     ("resets", "began_at", "suspected"),
     [
-        # The lineage of a leader of just now will decide, unless its log was reset.
         ([], 11.0, False),
         ([LogReset(2, 11.0)], 11.0, True),
-        ([], 1.0, True),
+        ([], 1.0, False),
         ([LogReset(2, 11.0)], 1.0, True),
+        # Of another replica than the leader.
+        ([LogReset(1, 11.0)], 11.0, False),
     ],
 )
-def test_a_lineage_that_is_to_come_decides_whether_the_topic_is_new(
+def test_a_log_of_the_leader_that_was_reset_may_be_of_a_new_topic(
     resets: list[LogReset], began_at: float, suspected: bool
 ) -> None:
     before = PartitionState(committed=[Committed(0, 90, 1.0, 90, 1)])
@@ -187,7 +188,7 @@ def test_a_lineage_that_is_to_come_decides_whether_the_topic_is_new(
     after.sparse = SparseState(leadership=leadership, resets=resets)
     apply_loss(after, before, is_legitimate=True)
     assert (after.sparse.suspicion is not None) is suspected
-    assert after.loss_candidate is None
+    assert (after.loss_candidate is None) is suspected
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,17 @@ from msgspec.structs import replace
 from tests.evolve.observations import answer, fold, observation, silent
 from tidemark.core.events import Observation, Replica
 from tidemark.core.leader_epochs import Committed
-from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.sparse_state import EpochStart, LogReset, Suspicion, copy_of
+from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
+from tidemark.core.sparse_state import (
+    FORMER_TOPIC_SECONDS,
+    EpochStart,
+    FormerTopic,
+    LogReset,
+    SparseState,
+    Suspicion,
+    copy_of,
+)
+from tidemark.evolve.observation import GAP_SECONDS
 from tidemark.evolve.recreation import (
     MAX_HOLD_SECONDS,
     RESET_SECONDS,
@@ -95,7 +104,6 @@ def back(*samples: Replica, **fields: Any) -> Observation:
         (False, back(leader_epoch=4)),
         (False, back(leader_epoch=None)),
         (False, back(silent(1), silent(2))),
-        (False, back(topic_id="a")),
     ],
 )
 def test_without_ids_an_epoch_that_goes_back_twice_is_a_new_topic(
@@ -218,6 +226,7 @@ def test_a_new_topic_explains_logs_that_end_below_what_was_committed(
         assert (after.committed, after.loss_candidate) == ([], None)
 
 
+DATED = Committed(0, 2, 1.0, 2, 1, lineage=[(0, 2), (1, 5)], lineage_complete_from=0)
 READ_LATE = Committed(0, 101, 1.0, 101, 1, read_at=10.0)
 
 
@@ -227,8 +236,12 @@ READ_LATE = Committed(0, 101, 1.0, 101, 1, read_at=10.0)
         (True, 101, {}),
         # One log has every record.
         (False, 100, {}),
-        # Another replica does not answer, and no log was reset.
-        (False, 101, {"assigned": [1, 2, 3]}),
+        # The log of the leader was not reset.
+        (False, 101, {"sparse": None}),
+        (False, 101, {"sparse": SparseState(resets=[LogReset(2, 10.0)])}),
+        # It has an epoch that ended there before.
+        (True, 101, {"lineage": [(0, 3), (1, 9)], "committed": [DATED]}),
+        (False, 101, {"lineage": [(0, 2), (1, 9)], "committed": [DATED]}),
         (False, 101, {"topic_id": "a"}),
         # One record was committed, and a log is empty or its end unknown.
         (True, 1, {"replicas": [ReplicaState(1, 0), ReplicaState(2)]}),
@@ -247,8 +260,18 @@ READ_LATE = Committed(0, 101, 1.0, 101, 1, read_at=10.0)
 def test_logs_that_all_end_too_early_may_be_of_a_new_topic(
     may: bool, committed: int, fields: dict[str, Any]
 ) -> None:
-    state = replace(first_epoch(), sparse=None, **fields)
-    assert may_be_recreated(state, committed) is may
+    reset = {"sparse": SparseState(resets=[LogReset(1, 10.0)])}
+    state = replace(first_epoch(), **{**reset, **fields})
+    assert may_be_recreated(state, committed, None) is may
+
+
+def test_after_a_gap_a_log_that_lacks_records_may_be_of_a_new_topic() -> None:
+    lost = LossCandidate(0, 1, 0, 90, 90, 7)
+    for unwatched, found, may in ((True, lost, True), (True, None, False), (False, lost, False)):
+        sparse = SparseState(resets=[LogReset(1, 10.0, unwatched)])
+        state = replace(first_epoch(), sparse=sparse)
+        # The log ends at 100: it was filled again.
+        assert may_be_recreated(state, 90, found) is may
 
 
 def test_a_held_observation_leaves_the_other_rare_parts_as_they_are() -> None:
@@ -261,7 +284,7 @@ def test_a_held_observation_leaves_the_other_rare_parts_as_they_are() -> None:
 
 def log_resets(before: PartitionState, event: Observation) -> list[LogReset]:
     after = replace(before)
-    apply_resets(after, before, event)
+    apply_resets(after, before, replace(event, leader_epoch=1), unwatched=False)
     return after.resets
 
 
@@ -280,17 +303,26 @@ def sampled(*samples: Replica, **fields: Any) -> Observation:
     return observation(topic_id=None, samples=list(samples), **fields)
 
 
+# The leader's, by one record.
+SHORTER = answer(1, log_end_offset=99)
+
+
 @pytest.mark.parametrize(
     ("before", "event", "resets"),
     [
         (WITHOUT_ID, new(topic_id=None), [LogReset(1, 11.0), LogReset(2, 11.0)]),
         (SEEN, new(topic_id=None), []),
         # A log below its own high watermark.
-        (WITHOUT_ID, sampled(answer(1), answer(2, log_end_offset=90)), []),
-        (WITHOUT_ID, sampled(answer(1), answer(2, log_end_offset=89)), [LogReset(2, 10.0)]),
+        (WITHOUT_ID, sampled(SHORTER, answer(2, log_end_offset=90)), []),
+        (WITHOUT_ID, sampled(SHORTER, answer(2, log_end_offset=89)), [LogReset(2, 10.0)]),
         # A replica that no reassignment added may be of a new topic.
-        (WITHOUT_ID, sampled(answer(1), answer(3)), [LogReset(3, 10.0)]),
-        (WITHOUT_ID, sampled(answer(1), answer(3), adding=[3]), []),
+        (WITHOUT_ID, sampled(SHORTER, answer(3)), [LogReset(3, 10.0)]),
+        (WITHOUT_ID, sampled(SHORTER, answer(3), adding=[3]), []),
+        # The leader's log goes on, so the topic does.
+        (WITHOUT_ID, sampled(answer(1), answer(2, log_end_offset=89)), []),
+        (WITHOUT_ID, sampled(answer(1), answer(3)), []),
+        (WITHOUT_ID, sampled(answer(1, leader_epoch=3), answer(3)), [LogReset(3, 10.0)]),
+        (WITHOUT_ID, sampled(silent(1), answer(3)), [LogReset(3, 10.0)]),
         (PartitionState(), sampled(answer(1), answer(3)), []),
     ],
 )
@@ -316,3 +348,47 @@ def test_a_suspicion_leaves_the_other_rare_parts_as_they_are() -> None:
     after = copy_of(fold(before, led_again(*empty)).sparse)
     assert after.suspicion == Suspicion(0, 90, 2, 11.0, recreated=True)
     assert [start.epoch for start in after.epoch_starts] == [0, 1]
+
+
+def test_with_an_id_epochs_that_go_back_at_all_replicas_are_those_of_a_backup() -> None:
+    back = {"leader_epoch": 2, "committed": 40, "leader_log_end_offset_before": 40}
+    old = observation(samples=[answer(1, leader_epoch=2), answer(2, leader_epoch=2)], **back)
+    held = fold(SEEN, replace(old, observed_at=11.0))
+    assert held.leader_epoch == 4
+    after = fold(held, replace(old, observed_at=12.0))
+    assert (after.leader_epoch, after.former_topic) == (2, FormerTopic("a", 4, 12.0, restored=True))
+    # A replica that has not forgotten the epoch shows that the others are late.
+    one = observation(samples=[answer(1, leader_epoch=2), answer(2)], **back)
+    late = fold(SEEN, replace(one, observed_at=11.0), replace(one, observed_at=12.0))
+    assert (late.leader_epoch, late.former_topic) == (4, None)
+
+
+def test_the_id_of_the_topic_before_counts_again_after_some_observations_in_a_row() -> None:
+    first, second = observation(), observation(topic_id="b", leader_epoch=0)
+    state = fold(SEEN, second)
+    for _ in range(2):
+        state = fold(state, first, first, second)
+    assert state.topic_id == "b"
+    assert state.former_topic is not None
+    assert (state.former_topic.returned, state.former_topic.in_a_row) == (4, 0)
+    assert fold(state, first, first, first).topic_id == "a"
+    much_later = fold(state, replace(second, observed_at=10.1 + FORMER_TOPIC_SECONDS))
+    assert much_later.former_topic is None
+
+
+def test_after_a_gap_any_log_may_be_of_a_new_topic() -> None:
+    lineage = {"lineage": [(3, 40), (4, 100)], "lineage_complete_from": 0}
+    before = fold(None, observation(topic_id=None, leader_epoch=1, **lineage))
+    for seconds, number, more, marked in (
+        (GAP_SECONDS + 0.1, 1, {}, [1, 2]),
+        (GAP_SECONDS, 1, {}, []),
+        # A quiet partition was seen in the passes between.
+        (GAP_SECONDS + 0.1, 9, {}, []),
+        # So many elections take longer.
+        (GAP_SECONDS + 0.1, 1, {"leader_epoch": 4}, []),
+        (GAP_SECONDS + 0.1, 1, {**lineage, "lineage": [(3, 40), (4, 100)]}, []),
+    ):
+        whole = {"topic_id": None, "leader_epoch": 1, **more}
+        event = observation(observed_at=10.0 + seconds, **whole)
+        after = fold(before, event, number=number)
+        assert [reset.broker for reset in after.resets if reset.unwatched] == marked

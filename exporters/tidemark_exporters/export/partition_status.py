@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, get_type_hints
 
 from tidemark.assess.candidates import Candidates, candidates_of
-from tidemark.assess.health import judge_replication, observed_states
+from tidemark.assess.health import is_blind, judge_replication, observed_states
 from tidemark.assess.risky_configuration import PartitionRisks, partition_risks
 from tidemark.assess.safe_to_stop import Effect, stop_effect
 from tidemark.assess.watermarks import above_log_end
@@ -214,7 +214,7 @@ def status_key(
 def judge_status(view: View, lag_threshold_ms: float) -> PartitionStatus:
     assigned, in_sync, leader = view.assigned, view.in_sync_replicas, view.leader
     replication = judge_replication(view)
-    blind = view.missed_passes > 0
+    blind = is_blind(view)
     preferred = assigned[0] if assigned else None
     followers = [replica for replica in view.replicas if replica.broker != leader]
     effects = _judge_stops(view, lag_threshold_ms)

@@ -1,6 +1,7 @@
 """The health of partitions, brokers and clusters as named states, worst first.
 
-A partition that the last passes did not observe is `blind`: its old view says nothing about now.
+A partition that the last passes did not observe is `blind`: its old view says nothing about now. So
+is one of which no offset was ever read.
 Its open alerts still count.
 """
 
@@ -40,7 +41,12 @@ _ALL_STATES: Final = (
         "under_min_isr", "critical", "Under min ISR", "fewer in-sync replicas than acks=all needs"
     ),
     State("critical", "critical", "Critical alert", "another critical alert is open"),
-    State("blind", "unknown", "Not seen", "the last passes missed it: neither healthy nor lost"),
+    State(
+        "blind",
+        "unknown",
+        "Not seen",
+        "the last passes missed it, or none has read its offsets: neither healthy nor lost",
+    ),
     State(
         "at_min_isr",
         "warning",
@@ -92,14 +98,24 @@ def judge_replication(view: View) -> Replication:
     return Replication(lacking, len(in_sync) < minimum, at_min)
 
 
+def is_blind(view: View) -> bool:
+    """Whether the last passes missed it, or no pass has read an offset of it while it is led."""
+    if view.missed_passes or view.leader is None:
+        return view.missed_passes > 0
+    known = (view.high_watermark, *(replica.log_end_offset for replica in view.replicas))
+    return all(offset is None for offset in known)
+
+
 def observed_states(view: View, replication: Replication) -> tuple[str, ...]:
     """The names of a partition's states without those of its alerts; of a healthy one none."""
     if view.missed_passes:
         return ("blind",)
+    is_unread = is_blind(view)
     is_unknown = view.in_sync_replicas is None or (view.leader is None and not view.leaderless)
     flags = (
         ("offline", view.leaderless),
         ("under_min_isr", replication.under_min),
+        ("blind", is_unread),
         ("at_min_isr", replication.at_min),
         ("under_replicated", replication.under_replicated),
         ("unknown", is_unknown),

@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+import structlog
+
 from tidemark.collect.codecs.metadata_image import TopicPartition
 from tidemark.collect.connect.connection import BrokerConnection, Network
 from tidemark.collect.metadata.broker_queries import is_that_broker
@@ -47,6 +49,8 @@ from tidemark.core.fetch_links import LinkCounter
 from tidemark.garbage_collector import collection_paused
 from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, Collect
+
+log = structlog.get_logger()
 
 SMALL_CLUSTER: Final = 2_000
 # How long a pass waits for a slow broker: this share of its period, at least so many time-outs.
@@ -207,7 +211,10 @@ class PassRunner:
             return
         live = self._live()
         stopped = {b for b in self._have_answered - live.keys() if self._refuses(b)}
+        known = inventory.cluster_id
         changes = inventory.apply(images, reader.only_current_broker(live), stopped)
+        if known not in (None, inventory.cluster_id):
+            log.warning("another cluster answers", known=known, found=inventory.cluster_id)
         self._add_gone(changes.recreated)
         # A broker that just started may show none.
         if inventory.listed or len(images) > 1 or not inventory.partitions:

@@ -162,6 +162,9 @@ class ClusterState(Struct, array_like=True):
     # (time, epoch of the metadata quorum) over the last ten minutes, oldest first, at most
     # MAX_QUORUM_EPOCHS.
     quorum_epochs: list[tuple[float, int]] = []
+    # The id before the newest change of `cluster_id`, and when that was.
+    former_cluster_id: str | None = None
+    cluster_changed_at: float = 0.0
 
     def is_silent(self, name: str, by: str, collector_epoch: int = 0) -> bool:
         """Whether a collector has given no pass lately, or its process was replaced.

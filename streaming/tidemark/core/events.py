@@ -162,9 +162,9 @@ class Observation(
     # The leader's newest epochs, ascending. From `lineage_complete_from` on, none is missing.
     lineage: Lineage | None = None
     lineage_complete_from: Epoch | None = None
-    # Whether the cleanup policy compacts the topic; sent at least with lineages that were read
-    # whole: a copy of a compacted log dates epochs by the records that survived. Null until the
-    # topic's configuration was read.
+    # Whether the cleanup policy compacts the topic: a copy of a compacted log dates epochs by the
+    # records that survived. Sent in the first observation after the configuration was read, and at
+    # least with lineages that were read whole; null until then.
     compacted: bool | None = None
     # Of the topic's configuration, in the first observation after it was read, null otherwise:
     # unclean.leader.election.enable, and the replicas of this partition that

@@ -19,6 +19,7 @@ from tidemark.core.offset_history import OffsetHistory
 from tidemark.core.shrink_causes import OF_THE_BROKER, ShrinkCause, ShrinkExplanation
 from tidemark.core.sparse_state import (
     CheckpointSeen,
+    FormerTopic,
     LogReset,
     MetadataPosition,
     OpenElection,
@@ -159,6 +160,9 @@ class PartitionState(Struct, array_like=True, gc=False):
     # As the topic's configuration was read last; None: not known.
     unclean_leader_election: bool | None = None
     throttled_replicas: list[int] | None = None
+    # No record from here on was compacted away, as far as the policy was seen. None: the topic is
+    # compacted, or was not observed.
+    uncompacted_from: int | None = None
 
     def replica(self, broker: int | None) -> ReplicaState | None:
         """The replica on a broker; None when it was never sampled."""
@@ -222,6 +226,11 @@ class PartitionState(Struct, array_like=True, gc=False):
     def checkpoints(self) -> list[CheckpointSeen]:
         """What readers found in the checkpoint files, by broker."""
         return [] if self.sparse is None else self.sparse.checkpoints
+
+    @property
+    def former_topic(self) -> FormerTopic | None:
+        """The topic that had this name lately, or this one before its epochs went back."""
+        return None if self.sparse is None else self.sparse.former_topic
 
     @property
     def resets(self) -> list[LogReset]:

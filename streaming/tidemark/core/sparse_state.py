@@ -16,6 +16,7 @@ MAX_EPOCH_STARTS: Final = 16
 # Older starts are dropped; no storm is judged over a longer time.
 EPOCH_START_SECONDS: Final = 3600.0
 MAX_ANOMALIES: Final = 8
+FORMER_TOPIC_SECONDS: Final = 3600.0
 # A suspicion that nothing settles is reported for a day by default, and then dropped.
 SUSPICION_SECONDS: Final = 7 * 86_400.0
 
@@ -161,10 +162,30 @@ class OpenElection(Struct, array_like=True, gc=False):
 
 
 class LogReset(Struct, array_like=True, gc=False):
-    """A log that ended below its own high watermark, or that no reassignment created."""
+    """A log that ended below its own high watermark, or that no reassignment created.
+
+    `unwatched`: any log after a time in which nobody watched and which shows nothing from before.
+    """
 
     broker: int
     at: float
+    unwatched: bool = False
+
+
+class FormerTopic(Struct, array_like=True, gc=False):
+    """The topic that had this name before: Kafka gives the id of a deleted topic to no other.
+
+    `restored`: it is the same topic, whose leader epochs went back at all replicas.
+    """
+
+    topic_id: str
+    leader_epoch: int | None
+    # When it was replaced, or its id was shown last.
+    at: float
+    restored: bool = False
+    # Observations that showed its id again: all of them, and the newest ones in a row.
+    returned: int = 0
+    in_a_row: int = 0
 
 
 class LeftInSync(Struct, array_like=True, gc=False):
@@ -237,6 +258,8 @@ class SparseState(Struct, array_like=True, gc=False):
     open_election: OpenElection | None = None
     # Only where metadata has no leader epochs (Kafka before 2.1).
     leadership: SampledLeadership | None = None
+    # For FORMER_TOPIC_SECONDS.
+    former_topic: FormerTopic | None = None
 
 
 EMPTY: Final = SparseState()

@@ -1,6 +1,7 @@
-"""COLLECTOR_CONFLICT: two collectors watch the same share of a cluster.
+"""COLLECTOR_CONFLICT: two collectors watch one share of a cluster, or two clusters have one name.
 
-The newer process owns the share; events of the other one are refused.
+The newer process owns the share; events of the other one are refused. Of two clusters, each pass
+may show another one.
 """
 
 from __future__ import annotations
@@ -9,16 +10,34 @@ from itertools import combinations
 from math import gcd
 from typing import Final
 
+from tidemark.core import activity
 from tidemark.core.cluster import OWNER_SILENT_SECONDS, ClusterState, CollectorClock
-from tidemark.detect.detector import ClusterContext, Condition, Conditions, Detector
+from tidemark.core.partition import PartitionState
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Context, Detector
 
 # A new process often starts a little before the old one ends.
 HANDOVER_SECONDS: Final = 10.0
 HANDOVER_PASSES: Final = 3
+# For so long a change of the cluster's id is told.
+CHANGED_SECONDS: Final = 600.0
+# A broker may show an old image for a moment.
+RETURNS: Final = 3
 
 
 def evaluate(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """At most one condition per cluster, about the newest pair."""
+    former, newest = cluster.former_cluster_id, cluster.cluster_id
+    changed_ago = context.now - cluster.cluster_changed_at
+    if former is not None and 0.0 <= changed_ago <= CHANGED_SECONDS:
+        ids = sorted(map(str, (former, newest)))
+        yield _condition(
+            (ids[0], ids[1]),
+            f"Two clusters answered as {context.kafka_cluster}: their ids are {ids[0]} and "
+            f"{ids[1]}. Partitions of both are taken for one. Check clusters[].bootstrap_servers "
+            "of every collector, and give each cluster a name of its own.",
+            {"cluster_ids": ids, "changed_at": cluster.cluster_changed_at},
+        )
+        return
     alive = [
         (name, clock)
         for name, clock in cluster.collectors.items()
@@ -123,10 +142,31 @@ def shares_overlap(one: str | None, other: str | None) -> bool:
     return common == 0 or (a - b) % common == 0
 
 
+def evaluate_partition(state: PartitionState, context: Context) -> Conditions:
+    """Brokers show the id of the topic before, again and again: a deleted topic's never returns."""
+    former = state.former_topic
+    if former is None or former.returned < RETURNS or context.now - former.at > CHANGED_SECONDS:
+        return
+    yield Condition(
+        severity="warning",
+        description=f"{context.name} is shown with two topic ids in turn, {state.topic_id} and "
+        f"{former.topic_id}. Either two clusters answer as {context.kafka_cluster}: check "
+        "clusters[].bootstrap_servers, and where the listeners of its brokers lead. Or a broker "
+        "has metadata from before the topic was created again: restart it.",
+        evidence={
+            "topic_ids": [state.topic_id, former.topic_id],
+            "returned": former.returned,
+            "returned_at": former.at,
+        },
+    )
+
+
 DETECTOR = Detector(
     "COLLECTOR_CONFLICT",
     "state",
-    "Two collectors watch the same partitions.",
+    "Two collectors watch the same partitions, or two clusters have one name.",
     severities=("warning",),
+    wakes_on=activity.SPARSE,
+    state=evaluate_partition,
     cluster=evaluate,
 )

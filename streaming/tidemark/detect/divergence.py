@@ -65,10 +65,18 @@ def _of_lineages(found: Divergence, after: PartitionState, context: Context) -> 
         f"{_advice(found.broker, after.leader)}"
     )
     if found.suspected:
+        why = (
+            "One end may only be where deleted records ended: a broker that crashes may forget "
+            "that it deleted them"
+        )
+        if start < (after.uncompacted_from or 0):
+            why = (
+                "The records there are older than what is known of the cleanup policy: a copy of "
+                "a log that was compacted looks the same"
+            )
         text = (
             f"The log of {context.name} on broker {found.broker} is suspected to differ from the "
-            f"leader's. {what}. One end may only be where deleted records ended: a broker that "
-            "crashes may forget that it deleted them. `tidemark audit` compares the records."
+            f"leader's. {what}. {why}. `tidemark audit` compares the records."
         )
     return Condition(
         severity="warning" if found.suspected else "critical",

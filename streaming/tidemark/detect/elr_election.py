@@ -2,13 +2,14 @@
 
 By KIP-966 the elected replica has every committed record; but it is the only copy in sync. Judged
 only from one record of the metadata log to the next, or from "no leader" to the next epoch: after a
-gap a clean election is as likely. When the last members of the set stopped in good order, as at the
-restart of an only replica, it is no condition; when none of them is known to have failed, it is
-info.
+gap a clean election is as likely. When the metadata log shows that the last members of the set
+stopped in order, as at the restart of an only replica, it is no condition; when none of them is
+known to have failed, it is info.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from tidemark.core import activity
@@ -16,7 +17,8 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.partition import PartitionState
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
-from tidemark.evolve.elections import ElectionVerdict, judge_election
+from tidemark.evolve.broker_answers import is_shutdown_recorded
+from tidemark.evolve.elections import Election, ElectionVerdict, judge_election
 from tidemark.evolve.loss_proof import keeps_committed
 
 # A session ends this much later than the broker's last answer, at most.
@@ -29,7 +31,7 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     if election is None or election.verdict is not ElectionVerdict.ELIGIBLE:
         return
     last, cluster = _last_members(before), context.cluster
-    if last and all(_stopped_in_order(broker, election.leader, cluster) for broker in last):
+    if last and all(_stopped_cleanly(broker, cluster) for broker in last):
         return
     minimum, members = after.effective_min_in_sync_replicas, after.in_sync_replicas or []
     wait = ""
@@ -45,7 +47,7 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
         description=f"Broker {election.leader} leads {context.name} since epoch "
         f"{election.epoch_after}. The in-sync set was {before.in_sync_replicas} and the eligible "
         f"leader replicas were {before.eligible_leader_replicas} when they were read last. "
-        f"{_meaning(after)}. In sync now: {members}{wait}.",
+        f"{_meaning(election, before, after, cluster)}. In sync now: {members}{wait}.",
         evidence={
             "leader": election.leader,
             "leader_epoch_before": election.epoch_before,
@@ -59,27 +61,44 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     )
 
 
-def _meaning(after: PartitionState) -> str:
-    """The set of eligible replicas may have shrunk after it was read, so it proves nothing."""
+def _meaning(
+    election: Election, before: PartitionState, after: PartitionState, cluster: ClusterState
+) -> str:
+    """Sampled eligible replicas prove nothing: the set may have shrunk after it was read.
+
+    The controller strikes a broker that stopped uncleanly off it when it registers again
+    (ReplicationControlManager.handleBrokerUncleanShutdown), and may elect it nevertheless.
+    """
+    last_known: Sequence[int | None] = before.last_known_eligible_leader_replicas or [
+        before.last_leader
+    ]
+    is_known = election.recorded or _stopped_cleanly(election.leader, cluster)
+    if not is_known and last_known == [election.leader]:
+        may_be_unclean = after.unclean_leader_election is not False
+        return (
+            "Either it was still eligible, or it had stopped uncleanly and Kafka elected it as the "
+            "last known leader, which lost at most what it had not flushed and which "
+            "unclean.leader.election.enable=false does not prevent"
+            f"{'; or the election was unclean' if may_be_unclean else ''}"
+        )
     if keeps_committed(after):
         return "Its log has everything that was seen to be committed"
     return "Kafka elects it as one that has every committed record; no sample proves that yet"
+
+
+def _stopped_cleanly(broker: int, cluster: ClusterState) -> bool:
+    """Whether the metadata log has its controlled shutdown.
+
+    A port that closed with the last handover only looks like one.
+    """
+    node, seen = cluster.nodes.get(broker), cluster.seen(broker)
+    return seen.in_order and is_shutdown_recorded(node, seen)
 
 
 def _last_members(before: PartitionState) -> list[int]:
     """The members of the in-sync set before it was empty; none when that was not seen."""
     sets = (change.in_sync_replicas for change in reversed(before.isr_history))
     return next((members for members in sets if members), [])
-
-
-def _stopped_in_order(broker: int, elected: int, cluster: ClusterState) -> bool:
-    """Whether a member left by its controlled shutdown.
-
-    The controller strikes a broker whose process ended otherwise off the eligible replicas
-    (ReplicationControlManager.handleBrokerShutdown), so the elected one proves it.
-    """
-    seen = cluster.seen(broker)
-    return seen.in_order or (broker == elected and seen.port_closed)
 
 
 def _failed(before: PartitionState, last: list[int], cluster: ClusterState) -> bool:

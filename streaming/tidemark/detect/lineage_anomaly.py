@@ -6,13 +6,35 @@ second read decides.
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 
+# For so long a restore is told.
+RESTORED_SECONDS: Final = 3600.0
+
 
 def evaluate(state: PartitionState, context: Context) -> Conditions:
-    """One condition per broker whose lineage was read again, long enough after the first read."""
+    """One condition per broker whose lineage was read again, long enough after the first read.
+
+    And one where the epochs went back at all replicas.
+    """
+    former = state.former_topic
+    if former is not None and former.restored and context.now - former.at <= RESTORED_SECONDS:
+        yield Condition(
+            severity="warning",
+            description=f"The leader epochs of {context.name} went back from "
+            f"{former.leader_epoch} to {state.leader_epoch} at all replicas, and its topic id is "
+            "the same: its metadata was restored from a backup. Nothing that was seen before is "
+            "compared with it. Clients that know a later epoch fail until they restart.",
+            evidence={
+                "leader_epoch_before": former.leader_epoch,
+                "leader_epoch": state.leader_epoch,
+                "restored_at": former.at,
+            },
+        )
     reported: set[int] = set()
     for anomaly in state.sparse.anomalies if state.sparse is not None else []:
         held_ms = (anomaly.seen_at - anomaly.since) * 1000.0

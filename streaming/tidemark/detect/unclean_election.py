@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tidemark.core import activity
-from tidemark.core.leader_epochs import NO_EPOCH
+from tidemark.core.leader_epochs import NO_EPOCH, committed_under
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.records import Severity
 from tidemark.core.sparse_state import OpenElection
@@ -27,10 +27,19 @@ _MEANING = {
     ElectionVerdict.UNCLEAN: "Committed records that it lacks are lost.",
     ElectionVerdict.SUSPECTED: "Not every election in between was seen, so it may have been clean.",
     ElectionVerdict.LAST_KNOWN_LEADER: (
-        "No replica was in sync or eligible any more. Records that were "
-        "not on its disk when it stopped are lost."
+        "No replica was in sync or eligible any more, so Kafka elected the last one that had led. "
+        "It lost at most what it had not flushed when it stopped. "
+        "unclean.leader.election.enable=false does not prevent this."
+    ),
+    ElectionVerdict.UNCLEAN_OR_LAST_KNOWN: (
+        "Either the replicas that were eligible were struck off, and it was elected as the last "
+        "known leader, which lost at most what it had not flushed. Or the election was unclean."
     ),
 }
+_RECOVERING = (
+    "The metadata log marks it as recovering: either the election was unclean, or that of the last "
+    "known leader."
+)
 
 
 class ElectionEvidence(Struct, kw_only=True):
@@ -78,21 +87,44 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
         epoch = known.leader_epoch_after
         if loss is not None and loss.confirmed and _explains(known, loss, after):
             yield _with_loss(alert, known, loss)
-        elif recorded and epoch == after.leader_epoch and _is_suspicion(known):
-            proof = (
-                "The metadata log marks its leader as recovering, which only an unclean election "
-                "does"
+        elif recorded and epoch == after.leader_epoch and _is_proven_by_recovering(known):
+            yield _confirmed(
+                alert,
+                replace(known, verdict=ElectionVerdict.UNCLEAN),
+                "The metadata log marks its leader as recovering, and it was not the last known "
+                "leader",
             )
-            yield _confirmed(alert, known, proof)
 
 
 def _explains(known: ElectionEvidence, loss: LossCandidate, after: PartitionState) -> bool:
-    """Whether the loss is of the election; without epochs, no other leader was seen since."""
+    """Whether the loss is of the election: that of the first leadership after the records.
+
+    Without epochs, no other leader was seen since.
+    """
     epoch = known.leader_epoch_after
     if epoch is None:
         newest = after.sampled_leadership
         return newest is not None and newest.former_served_at == known.seen_before_at
-    return loss.epoch_before < epoch <= loss.epoch_after
+    committed = committed_under(after.committed, loss.epoch_before)
+    follows = known.leader_epoch_before == loss.epoch_before or (
+        committed is not None and committed.leader == known.leader_before
+    )
+    return follows and loss.epoch_before < epoch <= loss.epoch_after
+
+
+def _is_proven_by_recovering(known: ElectionEvidence) -> bool:
+    """Whether recovering decides it: the election of a last known leader is recovering too.
+
+    That is the leader before. In two epochs no other one can have led and lost the leadership.
+    """
+    before, after = known.leader_epoch_before, known.leader_epoch_after
+    return (
+        known.verdict is ElectionVerdict.SUSPECTED
+        and known.leader_before not in (None, known.leader)
+        and before is not None
+        and after is not None
+        and after - before <= 2
+    )
 
 
 def _election_of(known: OpenElection) -> Election:
@@ -141,8 +173,7 @@ def _recorded_late(after: PartitionState, context: Context) -> Condition:
         severity="warning",
         epochs=(None, epoch),
         description=f"Suspected unclean election: broker {leader} leads {context.name}"
-        f"{_since(epoch)}, and the metadata log marks it as recovering: no replica was in sync or "
-        "eligible. Either the election was unclean, or that of the last known leader.",
+        f"{_since(epoch)}. No replica was in sync or eligible. {_RECOVERING}",
         evidence=ElectionEvidence(
             verdict=ElectionVerdict.SUSPECTED,
             leader=leader,
@@ -154,52 +185,46 @@ def _recorded_late(after: PartitionState, context: Context) -> Condition:
     )
 
 
-def _is_suspicion(known: ElectionEvidence) -> bool:
-    """Whether recovering decides it: the election of a last known leader is recovering too."""
-    last_known = known.last_known_eligible_leader_replicas_before
-    return known.verdict is ElectionVerdict.SUSPECTED and last_known != [known.leader]
-
-
 def _condition(
     election: Election, before: PartitionState, context: Context, *, recorded: bool
 ) -> Condition:
-    eligible = before.eligible_leader_replicas
-    last_known = before.last_known_eligible_leader_replicas
-    verdict = election.verdict
-    if verdict is ElectionVerdict.SUSPECTED and recorded and last_known != [election.leader]:
-        # Elections in between were missed; the record says that one of them was unclean.
-        verdict = ElectionVerdict.UNCLEAN
-    severity: Severity = "critical" if verdict is ElectionVerdict.UNCLEAN else "warning"
+    known = ElectionEvidence(
+        verdict=election.verdict,
+        leader=election.leader,
+        leader_before=before.last_leader,
+        leader_epoch_before=election.epoch_before,
+        leader_epoch_after=election.epoch_after,
+        in_sync_replicas_before=before.in_sync_replicas,
+        eligible_leader_replicas_before=before.eligible_leader_replicas,
+        last_known_eligible_leader_replicas_before=before.last_known_eligible_leader_replicas,
+        seen_before_at=before.observed_at,
+    )
+    if recorded and _is_proven_by_recovering(known):
+        known.verdict = ElectionVerdict.UNCLEAN
+    eligible = known.eligible_leader_replicas_before
+    severity: Severity = "critical" if known.verdict is ElectionVerdict.UNCLEAN else "warning"
     return Condition(
         severity=severity,
         epochs=_incident(election.epoch_before, election.epoch_after, before.observed_at),
-        description=f"{verdict.capitalize()} election: broker {election.leader} leads "
+        description=f"{known.verdict.capitalize()} election: broker {election.leader} leads "
         f"{context.name}{_since(election.epoch_after)}; the in-sync set before was "
         f"{before.in_sync_replicas}, the eligible leaders were "
         f"{'unknown' if eligible is None else eligible}. "
-        f"{_meaning(election, verdict)}",
-        evidence=ElectionEvidence(
-            verdict=verdict,
-            leader=election.leader,
-            leader_before=before.last_leader,
-            leader_epoch_before=election.epoch_before,
-            leader_epoch_after=election.epoch_after,
-            in_sync_replicas_before=before.in_sync_replicas,
-            eligible_leader_replicas_before=eligible,
-            last_known_eligible_leader_replicas_before=last_known,
-            seen_before_at=before.observed_at,
-        ),
-        revision=verdict,
+        f"{_meaning(known, recorded=recorded)}",
+        evidence=known,
+        revision=known.verdict,
     )
 
 
-def _meaning(election: Election, verdict: ElectionVerdict) -> str:
-    if election.epoch_after is None:
+def _meaning(known: ElectionEvidence, *, recorded: bool) -> str:
+    if known.leader_epoch_after is None:
         return (
             "The metadata has no leader epochs (Kafka before 2.1), so it may have joined the set "
             "unseen."
         )
-    return _MEANING[verdict]
+    if known.verdict is ElectionVerdict.SUSPECTED and recorded:
+        return _RECOVERING
+    return _MEANING[known.verdict]
 
 
 def _since(epoch: int | None) -> str:
@@ -219,7 +244,8 @@ def _incident(
 
 def _with_loss(alert: TrackedAlert, known: ElectionEvidence, loss: LossCandidate) -> Condition:
     """The open alert, now that committed records of the epochs before the election are lost."""
-    if loss.diverged:
+    if loss.diverged and known.verdict is not ElectionVerdict.LAST_KNOWN_LEADER:
+        known = replace(known, verdict=ElectionVerdict.UNCLEAN)
         return _confirmed(alert, known, "Its log has other records where committed ones were")
     if known.verdict is not ElectionVerdict.SUSPECTED:
         return _confirmed(
@@ -238,17 +264,15 @@ def _with_loss(alert: TrackedAlert, known: ElectionEvidence, loss: LossCandidate
 
 
 def _confirmed(alert: TrackedAlert, known: ElectionEvidence, proof: str) -> Condition:
-    first = "the last known leader"
-    if known.verdict is ElectionVerdict.SUSPECTED:
-        first = "suspected at first"
+    first = " It was suspected at first." if known.verdict is ElectionVerdict.UNCLEAN else ""
     return Condition(
         severity="critical",
         subject=alert.subject,
         epochs=_incident(known.leader_epoch_before, known.leader_epoch_after, known.seen_before_at),
-        description=f"Unclean election: broker {known.leader} leads"
-        f"{_since(known.leader_epoch_after)}. It was {first}. {proof}.",
-        evidence=replace(known, verdict=ElectionVerdict.UNCLEAN),
-        revision=ElectionVerdict.UNCLEAN,
+        description=f"{known.verdict.capitalize()} election: broker {known.leader} leads"
+        f"{_since(known.leader_epoch_after)}.{first} {proof}.",
+        evidence=known,
+        revision=f"{known.verdict}, proven",
     )
 
 

@@ -64,8 +64,10 @@ def _of_replicas(state: PartitionState) -> Activity:
 def _of_sparse(sparse: SparseState) -> Activity:
     """Epochs that began are history and set no flag."""
     flags = 0
+    former = sparse.former_topic
     below = sparse.regression or sparse.behind_committed or sparse.suspicion
-    if sparse.adding or sparse.last_stable or sparse.anomalies or below:
+    odd = sparse.anomalies or (former is not None and (former.restored or former.returned))
+    if sparse.adding or sparse.last_stable or odd or below:
         flags |= activity.SPARSE
     if sparse.metadata is not None and sparse.metadata.recovering:
         flags |= activity.RECOVERING

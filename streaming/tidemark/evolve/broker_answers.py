@@ -57,7 +57,7 @@ def stopping_in_order(cluster: ClusterState, at: float) -> dict[int, bool]:
             handed_over = seen.idle_since is not None and (
                 seen.returned_at <= seen.idle_since <= read_by
             )
-        recorded = not handed_over and _is_recorded(cluster.nodes.get(broker), seen)
+        recorded = not handed_over and is_shutdown_recorded(cluster.nodes.get(broker), seen)
         is_stopping = handed_over or recorded
         if seen.outcome == CONTROLLED_SHUTDOWN or (seen.outcome in _CLOSED and is_stopping):
             is_counted = is_counted and not recorded
@@ -65,7 +65,7 @@ def stopping_in_order(cluster: ClusterState, at: float) -> dict[int, bool]:
     return stopping
 
 
-def _is_recorded(node: NodeState | None, seen: BrokerSeen) -> bool:
+def is_shutdown_recorded(node: NodeState | None, seen: BrokerSeen) -> bool:
     """Whether the absence began in a controlled shutdown, by the metadata log.
 
     Only once it has handed over what this group sees: it may be killed in the middle.

@@ -130,6 +130,9 @@ def _is_contested(cluster: ClusterState, name: str, clock: CollectorClock) -> bo
 
 def apply_pass(cluster: ClusterState, event: Pass) -> None:
     """What a pass reports of the cluster itself."""
+    if event.cluster_id is not None and cluster.cluster_id not in (None, event.cluster_id):
+        cluster.former_cluster_id = cluster.cluster_id
+        cluster.cluster_changed_at = event.ended_at
     cluster.cluster_id = event.cluster_id or cluster.cluster_id
     counted = _partitions(cluster, event)
     cluster.partitions = cluster.partitions if counted is None else counted

@@ -15,7 +15,8 @@ below the log start offset is no end of an epoch, also where a crash took the lo
 the epoch cache. An end that may only be the start of the oldest epoch in a cache proves nothing
 where the other log's records of the epoch end below it. In a compacted topic, closed and absent
 epochs prove nothing: a new copy of the log has only the batches that the cleaner kept. There, an
-epoch starts at its first kept batch, and an epoch without one is missing.
+epoch starts at its first kept batch, and an epoch without one is missing. A topic that is not
+compacted may have been: below what was written since, a difference is a suspicion.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ def find_divergences(
         old = next((item for item in known if item.broker == replica.broker), None)
         is_fresh = replica.broker in shown.lineages
         new = _compare(after, replica, leader, fresh=is_fresh, compacted=shown.compacted)
+        if new is not None and (new.closed or new.absent):
+            parted = min(new.follower_end, new.leader_end)
+            new.suspected |= parted < (after.uncompacted_from or 0)
         if new is not None and old is not None and _same(old, new) and (new.closed or watched):
             new.since, new.pass_number = old.since, old.pass_number
             second_read = new.closed and old.pass_number != after.pass_number

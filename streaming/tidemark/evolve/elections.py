@@ -31,6 +31,7 @@ class ElectionVerdict(StrEnum):
     UNCLEAN = "unclean"
     SUSPECTED = "suspected unclean"
     LAST_KNOWN_LEADER = "last known leader"
+    UNCLEAN_OR_LAST_KNOWN = "unclean or last known leader"
     ELIGIBLE = "eligible leader replica"
 
 
@@ -42,6 +43,8 @@ class Election:
     leader: int
     epoch_before: int | None
     epoch_after: int | None
+    # The metadata log has it: the sets before it are exact.
+    recorded: bool = False
 
 
 def judge_election(before: PartitionState, after: PartitionState) -> Election | None:
@@ -74,7 +77,7 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     joined = next_epoch and _joined_unseen(before, after)
     vacant = before.leader is None and (before.leaderless or not joined)
     exact = next_epoch and (recorded or (vacant and _agree(sets)))
-    verdict = _verdict(sets, leader, exact=exact)
+    verdict = _verdict(sets, leader, exact=exact, recorded=recorded)
     if verdict is ElectionVerdict.SUSPECTED:
         if joined and before.leader is not None:
             return None
@@ -84,7 +87,7 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
             return None
     if verdict is ElectionVerdict.ELIGIBLE and not exact:
         return None
-    return Election(verdict, leader, known, epoch)
+    return Election(verdict, leader, known, epoch, recorded)
 
 
 def _judge_without_epochs(before: PartitionState, after: PartitionState) -> Election | None:
@@ -122,7 +125,11 @@ def _agree(sets: _Sets) -> bool:
     return bool(sets.in_sync_replicas or sets.eligible or sets.last_known) or sets.eligible is None
 
 
-def _verdict(sets: _Sets, leader: int, *, exact: bool) -> ElectionVerdict:
+def _verdict(sets: _Sets, leader: int, *, exact: bool, recorded: bool) -> ElectionVerdict:
+    """Sampled lists may be older than the election.
+
+    A broker that stopped uncleanly is struck off the eligible replicas when it registers again.
+    """
     members, eligible, last_known = sets
     if leader in (eligible or []):
         return ElectionVerdict.ELIGIBLE
@@ -133,6 +140,8 @@ def _verdict(sets: _Sets, leader: int, *, exact: bool) -> ElectionVerdict:
             return ElectionVerdict.LAST_KNOWN_LEADER
         if eligible is None:
             return ElectionVerdict.SUSPECTED
+    if not members and last_known == [leader] and not recorded:
+        return ElectionVerdict.UNCLEAN_OR_LAST_KNOWN
     return ElectionVerdict.UNCLEAN
 
 

@@ -7,7 +7,8 @@ committed, with an epoch <= E. The leader of a later epoch proves a loss in two 
 * An epoch before E ends elsewhere in its log than it ended in the log of the leader of E. One
   leader wrote all records of an epoch, so two logs that differ once differ from there on. That is
   how the return of an old leader with an uncommitted tail shows. A copy of a compacted log dates
-  epochs by the records that survived, so this needs a topic that is known not to be compacted. Two
+  epochs by the records that survived, so this needs records that were written while the topic was
+  seen not to be compacted: the present policy proves nothing about the past. Two
   logs that hold a record of one epoch are equal below it: an end that differs there was moved by a
   deletion (LeaderEpochFileCache.truncateFromStart), also where a crash took the log start back. So
   the longer one of two ends must be known, and not be the start of the oldest epoch in the cache.
@@ -192,7 +193,14 @@ def _first_difference(state: PartitionState, leader: ReplicaState, entry: Commit
     """Where an epoch before the entry's ends in one of the two leaders' logs, but not in both."""
     log_start, lineage = leader.log_start_offset, state.lineage or []
     known_from, read_from = entry.lineage_complete_from, state.lineage_complete_from
-    if state.compacted is not False or log_start is None or known_from is None or read_from is None:
+    unknown_to = state.uncompacted_from
+    if (
+        state.compacted is not False
+        or unknown_to is None
+        or log_start is None
+        or known_from is None
+        or read_from is None
+    ):
         return _Difference()
     equal_to = equal_below(entry.lineage, known_from, lineage, read_from)
     for epoch in sorted({epoch for epoch, _ in (*entry.lineage, *lineage)}):
@@ -209,6 +217,7 @@ def _first_difference(state: PartitionState, leader: ReplicaState, entry: Commit
             continue
         # An end at the log start is no end: records of later epochs may be deleted with it.
         is_real = read[1] > log_start and (is_longer or known[1] > entry.log_start_offset)
-        if known[1] != read[1] and is_real and min(known[1], read[1]) >= equal_to:
+        least = max(equal_to, unknown_to)
+        if known[1] != read[1] and is_real and min(known[1], read[1]) >= least:
             return _Difference(max(min(known[1], read[1]), log_start), is_longer)
     return _Difference()

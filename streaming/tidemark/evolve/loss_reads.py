@@ -6,8 +6,7 @@ from tidemark.core.leader_epochs import NO_EPOCH, Committed
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.sparse_state import Suspicion, copy_of
 from tidemark.evolve.loss_proof import find_loss, serving_leader, shows_lineage
-from tidemark.evolve.recreation import may_be_new_log, may_be_recreated
-from tidemark.evolve.sampled_leadership import awaits_lineage
+from tidemark.evolve.recreation import may_be_recreated
 
 
 def apply_loss(after: PartitionState, before: PartitionState, *, is_legitimate: bool) -> None:
@@ -23,14 +22,13 @@ def apply_loss(after: PartitionState, before: PartitionState, *, is_legitimate: 
                 entry.lost_under = read.epoch_after
         read = None
     committed = max((entry.surviving for entry in before.committed), default=0)
-    if serving_leader(after) is not None and may_be_recreated(after, committed):
-        if may_be_new_log(after, after.leader) or not awaits_lineage(after):
-            _suspect_recreation(after, committed)
+    found = find_loss(after) if is_legitimate else None
+    if serving_leader(after) is not None and may_be_recreated(after, committed, found):
+        _suspect_recreation(after, committed, found)
         return
     if after.leader_epoch is None and before.leader_epoch is None and before.leader != after.leader:
         # Without epochs only the leader shows that both reads are of one leadership.
         read = None
-    found = find_loss(after) if is_legitimate else None
     after.loss_candidate = found
     if found is not None:
         if read is not None and _is_second_read(read, found):
@@ -70,14 +68,16 @@ def _keeps_first_read(after: PartitionState, read: LossCandidate, *, is_legitima
     return not is_legitimate
 
 
-def _suspect_recreation(after: PartitionState, committed: int) -> None:
+def _suspect_recreation(after: PartitionState, committed: int, found: LossCandidate | None) -> None:
     """Starts over: nothing that was committed in the old topic proves a loss in the new one."""
     assert after.leader is not None
     answers = (replica for replica in after.replicas if replica.error is None)
-    end = max(replica.log_end_offset or 0 for replica in answers)
+    start = max(replica.log_end_offset or 0 for replica in answers)
+    if found is not None and start >= committed:
+        start, committed = found.start, found.end
     after.sparse = copy_of(after.sparse)
     after.sparse.suspicion = Suspicion(
-        end, committed, after.leader, after.observed_at, recreated=True
+        start, committed, after.leader, after.observed_at, recreated=True
     )
     after.loss_candidate, after.committed = None, []
     after.high_watermark, after.offset_history = None, []

@@ -28,12 +28,13 @@ def is_new_record(state: PartitionState | None, event: MetadataChange) -> bool:
     """
     if state is None:
         return True
+    known = state.metadata_position
     if is_other_topic(state, event.topic_id):
-        # Either the topic was created again, or the record is late and of the deleted topic.
-        return _written_at(event) > state.observed_at
+        # Either the topic was created again, or the record is late and of the deleted topic. The
+        # log has an order; where none of its records is known, the next observation shows it.
+        return known is not None and event.metadata_offset > known.offset
     if state.leader_epoch is not None and event.leader_epoch < state.leader_epoch:
         return False
-    known = state.metadata_position
     return known is None or (
         event.metadata_offset > known.offset and event.partition_epoch > known.partition_epoch
     )
@@ -79,7 +80,8 @@ def evolve_change(
 
 
 def _written_at(event: MetadataChange) -> float:
-    return event.observed_at if event.record_at is None else event.record_at
+    """By the controller's clock, which may be ahead: never later than it was read."""
+    return min(event.observed_at, event.record_at or event.observed_at)
 
 
 def _is_history(state: PartitionState, event: MetadataChange) -> bool:

@@ -19,14 +19,28 @@ from tidemark.evolve.elections import note_election
 from tidemark.evolve.leadership import renew_leadership
 from tidemark.evolve.loss_reads import apply_loss
 from tidemark.evolve.membership import apply_metadata
-from tidemark.evolve.recreation import apply_resets, is_new_topic, may_mix_topics
+from tidemark.evolve.recreation import (
+    apply_resets,
+    is_new_topic,
+    is_of_former_topic,
+    may_mix_topics,
+    note_return,
+    state_of_new_topic,
+)
 from tidemark.evolve.sampled_leadership import is_confirmed, note_leadership
-from tidemark.evolve.samples import apply_former_leader, apply_leader, apply_samples
+from tidemark.evolve.samples import (
+    apply_former_leader,
+    apply_leader,
+    apply_samples,
+    note_policy,
+)
 from tidemark.evolve.shown import Shown
 from tidemark.evolve.sparse_state import apply_sparse
 
 # Null where they were not read: a state keeps them, under the same names.
 KEPT_WHEN_NULL: Final = ("compacted", "unclean_leader_election", "throttled_replicas")
+# A topic is not deleted and created again within a shorter time unseen.
+GAP_SECONDS: Final = 5.0
 # Longer than a collector is silent before another one takes over.
 HANDOVER_SECONDS: Final = 60.0
 
@@ -43,17 +57,22 @@ def evolve(
 
     `cluster` helps to name the suspected cause of a shrink.
     """
-    if state is None or is_new_topic(state, event):
+    if state is None:
         state = PartitionState()
+    elif is_new_topic(state, event):
+        state = state_of_new_topic(state, event)
     after = copy_to_change(state)
     after.collector, after.collector_epoch = collector, collector_epoch
     after.pass_number = pass_number
+    if is_of_former_topic(state, event):
+        after.sparse = note_return(state, event)
+        return after
     if may_mix_topics(state, event):
         # Its samples count once the topic is known to be the same.
         after.sparse = copy_of(state.sparse)
         after.sparse.mixed_since = after.sparse.mixed_since or event.observed_at
         return after
-    apply_resets(after, state, event)
+    apply_resets(after, state, event, unwatched=_is_after_gap(after, state, event, cluster))
     after.topic_id = event.topic_id or state.topic_id
     after.observed_at, after.missed_passes = event.observed_at, 0
     for name in KEPT_WHEN_NULL:
@@ -72,6 +91,7 @@ def evolve(
     else:
         renew_leadership(after, state)
         apply_leader(after, event)
+    note_policy(after, state)
     is_of_leader = (event.leader, epoch) == (after.leader, after.leader_epoch)
     shown = Shown(
         event.leader,
@@ -93,6 +113,25 @@ def _judge(after: PartitionState, before: PartitionState, shown: Shown) -> None:
     is_legitimate = after.leader_epoch is not None or is_confirmed(after, shown)
     apply_loss(after, before, is_legitimate=is_legitimate)
     apply_sparse(after, before, shown)
+
+
+def _is_after_gap(
+    after: PartitionState, before: PartitionState, event: Observation, cluster: ClusterState | None
+) -> bool:
+    """Whether passes that saw the partition are missing before this observation.
+
+    Between two observations of a quiet partition the same collector has seen it in each pass.
+    """
+    if not before.observed_at or event.observed_at - before.observed_at <= GAP_SECONDS:
+        return False
+    if (after.collector, after.collector_epoch) != (before.collector, before.collector_epoch):
+        return True
+    clock = None if cluster is None else cluster.collectors.get(after.collector)
+    return (
+        before.missed_passes > 0
+        or after.pass_number == before.pass_number + 1
+        or (clock is not None and clock.blind_passes > 0)
+    )
 
 
 def _take_over(after: PartitionState, last_observed_at: float) -> None:

@@ -3,16 +3,26 @@
 The topic id decides where brokers have one (2.8 and later). A collector may still read the new logs
 under the metadata of the old topic, because ListOffsets and Fetch up to version 12 ask by name. An
 observation that may mix the two is held: it counts once metadata that was read after it still shows
-the same topic. Without topic ids, a leader epoch that goes back at every replica means a new topic.
+the same topic. Without topic ids, a leader epoch that goes back at every replica means a new topic;
+with the same id, metadata that was restored from a backup.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from tidemark.core.events import Observation, Replica
-from tidemark.core.partition import PartitionState
-from tidemark.core.sparse_state import LogReset, copy_of
+from tidemark.core.leader_epochs import LineageEntries
+from tidemark.core.partition import LossCandidate, PartitionState
+from tidemark.core.sparse_state import (
+    FORMER_TOPIC_SECONDS,
+    FormerTopic,
+    LogReset,
+    SparseState,
+    copy_of,
+)
 
 # A new topic may have had one election, and one more in each of these times, before it is seen.
 SECONDS_PER_ELECTION: Final = 2.0
@@ -20,6 +30,8 @@ SECONDS_PER_ELECTION: Final = 2.0
 RESET_SECONDS: Final = 60.0
 # Metadata that is not read again within this time holds no observation.
 MAX_HOLD_SECONDS: Final = 60.0
+# The id of the former topic counts again after so many observations in a row.
+RETURNS: Final = 3
 
 
 def is_other_topic(state: PartitionState, topic_id: str | None) -> bool:
@@ -32,8 +44,52 @@ def is_new_topic(state: PartitionState, event: Observation) -> bool:
     leader epochs that went back at all replicas, in two observations.
     """
     if is_other_topic(state, event.topic_id):
-        return True
+        return not is_of_former_topic(state, event)
     return is_epoch_back(state, event) and _is_reread(state, event)
+
+
+def is_of_former_topic(state: PartitionState, event: Observation) -> bool:
+    """Whether an observation shows the id of the topic before: by an old image, or another cluster.
+
+    After RETURNS of them in a row it is the topic that is there.
+    """
+    former = state.former_topic
+    return (
+        former is not None
+        and state.topic_id is not None
+        and event.topic_id == former.topic_id != state.topic_id
+        and former.in_a_row < RETURNS - 1
+    )
+
+
+def note_return(state: PartitionState, event: Observation) -> SparseState:
+    """The sparse state after an observation that `is_of_former_topic`."""
+    sparse, former = copy_of(state.sparse), state.former_topic
+    assert former is not None
+    sparse.former_topic = replace(
+        former,
+        at=event.observed_at,
+        returned=former.returned + 1,
+        in_a_row=former.in_a_row + 1,
+    )
+    return sparse
+
+
+def state_of_new_topic(state: PartitionState, event: Observation) -> PartitionState:
+    """The state to begin with, after an observation that `is_new_topic`."""
+    if state.topic_id is None:
+        return PartitionState()
+    restored = not is_other_topic(state, event.topic_id)
+    former = FormerTopic(state.topic_id, state.leader_epoch, event.observed_at, restored)
+    return PartitionState(sparse=SparseState(former_topic=former))
+
+
+def recent_former_topic(state: PartitionState) -> FormerTopic | None:
+    """The topic before, after an observation of this one; None: there was none of late."""
+    former = state.former_topic
+    if former is None or state.observed_at - former.at > FORMER_TOPIC_SECONDS:
+        return None
+    return replace(former, in_a_row=0) if former.in_a_row else former
 
 
 def may_mix_topics(state: PartitionState, event: Observation) -> bool:
@@ -50,11 +106,11 @@ def may_mix_topics(state: PartitionState, event: Observation) -> bool:
     )
 
 
-def may_be_recreated(state: PartitionState, committed: int) -> bool:
-    """Whether a new topic explains that the leader, or every log, ends below what was committed.
+def may_be_recreated(state: PartitionState, committed: int, found: LossCandidate | None) -> bool:
+    """Whether a new topic explains that the leader, or every log, lacks what was committed.
 
     Only where topics have no id. Leader epochs start at 0, so it takes a new topic some time to
-    reach a higher one.
+    reach a higher one. `found`: what the leader's log lacks.
     """
     if state.topic_id is not None:
         return False
@@ -70,35 +126,72 @@ def may_be_recreated(state: PartitionState, committed: int) -> bool:
     unseen = state.observed_at - read_at
     if (epoch or 0) > 1 + unseen / SECONDS_PER_ELECTION:
         return False
-    answers = [replica for replica in state.replicas if replica.error is None]
-    if any((replica.log_end_offset or 0) >= committed for replica in answers):
+    marks = [reset for reset in state.resets if reset.broker == state.leader]
+    if not marks or _shares_history(state, state.lineage):
         return False
-    return may_be_new_log(state, state.leader) or {replica.broker for replica in answers} >= set(
-        state.assigned
-    )
+    if found is not None and any(mark.unwatched for mark in marks):
+        return True
+    answers = [replica for replica in state.replicas if replica.error is None]
+    return all((replica.log_end_offset or 0) < committed for replica in answers)
 
 
 def may_be_new_log(state: PartitionState, broker: int | None) -> bool:
-    """Whether a replica's log may be of a new topic, where topics have no id (before 2.8)."""
-    return any(reset.broker == broker for reset in state.resets)
+    """Whether a replica's log was seen to begin anew, where topics have no id (before 2.8)."""
+    return any(reset.broker == broker and not reset.unwatched for reset in state.resets)
 
 
-def apply_resets(after: PartitionState, before: PartitionState, event: Observation) -> None:
+def apply_resets(
+    after: PartitionState, before: PartitionState, event: Observation, *, unwatched: bool
+) -> None:
     """Notes the replicas whose logs may be of a new topic.
 
     A log ends below its own high watermark only after an unclean election, on another disk, or in a
     new topic. A replica that no reassignment added, of a broker that was not assigned, is of a new
-    topic, or ZooKeeper's controller reassigned it.
+    topic, or ZooKeeper's controller reassigned it. While the leader's log goes on from pass to
+    pass, none is. `unwatched`: there was a gap before the observation.
     """
     resets: list[LogReset] = []
     if before.topic_id is None and event.topic_id is None:
-        fresh = [s.broker for s in event.samples if _is_reset(before, event, s)]
+        fresh: list[int] = []
+        goes_on = _goes_on(before, event, unwatched=unwatched)
+        unwatched = unwatched and not _shares_history(before, event.lineage)
+        if not goes_on:
+            fresh = [s.broker for s in event.samples if unwatched or _is_reset(before, event, s)]
         kept = (r for r in before.resets if event.observed_at - r.at <= RESET_SECONDS)
         resets = [reset for reset in kept if reset.broker not in fresh]
-        resets += [LogReset(broker, event.observed_at) for broker in fresh]
+        resets += [LogReset(broker, event.observed_at, unwatched) for broker in fresh]
     if resets or after.resets:
         after.sparse = copy_of(after.sparse)
         after.sparse.resets = resets
+
+
+def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> bool:
+    """Whether the topic is the same as in the pass before.
+
+    A new one cannot have had so many elections since. Or the leader's log was read then too, and
+    was no longer; another broker may still answer with the log of a deleted topic.
+    """
+    elections = (event.observed_at - before.observed_at) / SECONDS_PER_ELECTION
+    if (event.leader_epoch or 0) > 1 + elections:
+        return True
+    known = before.replica(event.leader)
+    sample = next((each for each in event.samples if each.broker == event.leader), None)
+    return (
+        not unwatched
+        and known is not None
+        and sample is not None
+        and known.sampled_at == before.observed_at
+        and bool(known.log_end_offset)
+        and (sample.log_end_offset or 0) >= (known.log_end_offset or 0)
+        and (sample.leader_epoch or 0) >= (known.leader_epoch or 0)
+    )
+
+
+def _shares_history(known: PartitionState, lineage: LineageEntries | None) -> bool:
+    """Whether an epoch ended in a leader's log where it did in one before, above 0."""
+    closed = {entry for entry in (lineage or [])[:-1] if entry[1] > 0}
+    lineages = [known.lineage or [], *(entry.lineage for entry in known.committed)]
+    return any(closed & {*each[:-1]} for each in lineages if each is not lineage)
 
 
 def _is_reset(before: PartitionState, event: Observation, sample: Replica) -> bool:
@@ -116,19 +209,22 @@ def _is_reset(before: PartitionState, event: Observation, sample: Replica) -> bo
 
 
 def is_epoch_back(state: PartitionState, event: Observation) -> bool:
-    """Whether the metadata and the replicas show an older epoch, where topics have no id.
+    """Whether the metadata and the replicas show an older epoch of what may be the same topic.
 
     The leader epoch that a broker knows of a topic never goes back. One with an old image may show
     an older one than the others, but all replicas do not.
     """
     known, epoch = state.leader_epoch, event.leader_epoch
-    if state.topic_id is not None or event.topic_id is not None:
+    if is_other_topic(state, event.topic_id) or known is None or epoch is None:
         return False
-    if known is None or epoch is None or epoch >= known or not event.samples:
+    if epoch >= known or not event.samples:
         return False
     answers = [sample for sample in event.samples if sample.error is None]
     if any(sample.leader_epoch is None or sample.leader_epoch >= known for sample in answers):
         return False
+    if state.topic_id is not None:
+        forgetful = {sample.broker for sample in answers if _forgot(state, sample)}
+        return forgetful >= set(state.assigned) > set()
     return len(answers) == len(event.samples) or any(_forgot(state, each) for each in answers)
 
 

@@ -147,18 +147,6 @@ def _former_leader(state: PartitionState) -> int | None:
     return known.former_leader if known.leader == state.leader else known.leader
 
 
-def awaits_lineage(after: PartitionState) -> bool:
-    """Whether the lineage of a new leader, which dates its log, is to come."""
-    known = after.sampled_leadership
-    return (
-        after.leader_epoch is None
-        and known is not None
-        and after.observed_at - known.began_at <= UNDECIDED_SECONDS
-        and after.lineage is None
-        and any(entry.epoch != NO_EPOCH for entry in after.committed)
-    )
-
-
 def is_outside_election(before: PartitionState, after: PartitionState) -> bool:
     """Whether a broker leads now that was outside of the in-sync set of the leadership before.
 

@@ -51,6 +51,22 @@ def _apply_answer(replica: ReplicaState, sample: Replica, at: float) -> None:
     replica.silent_passes = 0
 
 
+def note_policy(after: PartitionState, before: PartitionState) -> None:
+    """From where on no record was compacted away.
+
+    That is the end of the logs when it was first observed, or when it was seen not to be compacted
+    any more. Logs that begin at 0 then, and were never seen to be compacted, are taken for whole.
+    """
+    if after.compacted:
+        after.uncompacted_from = None
+    elif after.uncompacted_from is None:
+        starts = [replica.log_start_offset or 0 for replica in after.replicas]
+        ends = [replica.log_end_offset or 0 for replica in after.replicas]
+        is_whole = before.compacted is None and not any(starts)
+        known_from = max([after.leader_log_end_offset or 0, *ends])
+        after.uncompacted_from = 0 if is_whole else known_from
+
+
 def apply_leader(after: PartitionState, event: Observation) -> None:
     """What the leader reported: log end offset, lineage, fenced high watermark."""
     committed, leader, epoch = event.committed, event.leader, event.leader_epoch

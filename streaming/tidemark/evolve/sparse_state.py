@@ -28,6 +28,7 @@ from tidemark.core.sparse_state import (
 )
 from tidemark.evolve.divergences import find_divergences
 from tidemark.evolve.elections import is_open, judge_election
+from tidemark.evolve.recreation import recent_former_topic
 from tidemark.evolve.sampled_leadership import missing_of
 from tidemark.evolve.shown import Shown
 
@@ -35,7 +36,7 @@ from tidemark.evolve.shown import Shown
 def apply_sparse(after: PartitionState, before: PartitionState, shown: Shown) -> None:
     """Sets `after.sparse`; None when nothing of it is left."""
     sparse, now = copy_of(after.sparse), after.observed_at
-    sparse.mixed_since = None
+    sparse.mixed_since, sparse.former_topic = None, recent_former_topic(after)
     sparse.epoch_starts = recent_epoch_starts(sparse, now)
     sparse.adding = _adding(after, sparse, now)
     sparse.last_stable = _last_stable(after, sparse, now)

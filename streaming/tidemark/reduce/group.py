@@ -112,7 +112,7 @@ class Fold(PartitionFold):
             case Pass():
                 self._pass(batch, cluster, event)
             case PartitionDeleted():
-                self._delete(batch, event)
+                self._delete(batch, cluster, event)
             case Ack():
                 self._acknowledge(batch, event)
             case BrokerState():

@@ -96,7 +96,8 @@ class PartitionFold(PassFold):
         event: Observation | UnsampledEvent,
     ) -> None:
         """Keeps a new state and raises the events between it and the one before."""
-        partition, before, at = self._decode(key), EMPTY, event.observed_at
+        partition, before = self._decode(key), EMPTY
+        at = _pass_clock(after, batch, cluster, event.observed_at)
         if partition is not None and _is_of_new_topic(partition.state, event):
             self._publish_alerts(self._judge.close_deleted(partition, at))
             partition = None
@@ -138,12 +139,13 @@ class PartitionFold(PassFold):
             at = refresh_at(key, state.published_at, seconds)
         self.state.due[key] = at
 
-    def _delete(self, batch: Batch, event: PartitionDeleted) -> None:
+    def _delete(self, batch: Batch, cluster: ClusterState, event: PartitionDeleted) -> None:
         key = partition_key(batch.cluster, event.topic, event.partition)
         partition = self._decode(key)
         if partition is None or is_other_topic(partition.state, event.topic_id):
             return
-        self._publish_alerts(self._judge.close_deleted(partition, event.observed_at))
+        at = _pass_clock(partition.state, batch, cluster, event.observed_at)
+        self._publish_alerts(self._judge.close_deleted(partition, at))
         self.rows.append(tombstone(key))
         del self._decoded[key]
         self.state.partitions.pop(key, None)
@@ -167,6 +169,21 @@ class PartitionFold(PassFold):
         if alerts:
             self._publish_alerts(alerts)
             self.state.due[key] = CHANGED
+
+
+def _pass_clock(
+    state: PartitionState, batch: Batch, cluster: ClusterState, observed_at: float
+) -> float:
+    """Now, by the clock of the collector that observes the partition.
+
+    The time that another process gives is a fact of its event alone: its clock may be any.
+    """
+    if not state.collector or (
+        (state.collector, state.collector_epoch) == (batch.collector, batch.collector_epoch)
+    ):
+        return observed_at
+    clock = cluster.collectors.get(state.collector)
+    return state.observed_at if clock is None else max(state.observed_at, clock.ended_at)
 
 
 def _is_of_new_topic(state: PartitionState, event: Observation | UnsampledEvent) -> bool:

@@ -281,6 +281,7 @@ class Observer:
 def _add_unsent(observation: Observation, watched: WatchedPartition) -> None:
     """What is read seldom, once after each read: it changes seldom, and costs bytes."""
     watched.has_unsent = False
+    observation.compacted = watched.configuration.compacted
     observation.unclean_leader_election = watched.configuration.unclean_leader_election
     observation.throttled_replicas = watched.throttled_replicas
     for sample in observation.samples:
