@@ -10,7 +10,7 @@ happened.
     logs, replica, broker             a replica; the process that holds one of each partition
     controller, controlled_partition  the metadata log, and what it decides for a partition
     partition, world                  the whole cluster
-    faults                            what happens to it
+    faults, kinds                     what happens to it; histories with something special
     answers, connection, virtual_loop what a broker answers, and how the collector asks it
     collector                         the collector's passes, and the records of the metadata log
     truth                             what was committed, deleted and lost, and each election

@@ -1,4 +1,4 @@
-"""`python -m tests.histories --seed N --count M [--show SEED] [--write FOLDER]`"""
+"""`python -m tests.histories --seed N --count M [--kind KIND] [--show SEED] [--write FOLDER]`"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.histories.campaign import Campaign, show
+from tests.histories.kinds import KINDS
 from tests.histories.modes import MODES
 
 
@@ -20,11 +21,14 @@ def main() -> int:
     )
     parser.add_argument("--show", type=int, help="Print one history and its alerts.")
     parser.add_argument("--write", type=Path, help="Write the shrunk events of each kind here.")
+    parser.add_argument("--kind", choices=list(KINDS), help="Only this kind of history.")
     given = parser.parse_args()
+    campaign = Campaign(
+        mode=given.mode, mixes_moments=given.mixes_moments, kind=given.kind, every=True
+    )
     if given.show is not None:
-        show(given.show, mode=given.mode, mixes_moments=given.mixes_moments)
+        show(campaign.plan(given.show))
         return 0
-    campaign = Campaign(mode=given.mode, mixes_moments=given.mixes_moments)
     campaign.play(given.seed, given.count)
     if given.write is not None:
         campaign.write(given.write)

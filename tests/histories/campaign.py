@@ -12,6 +12,7 @@ from tests.histories.collector import Written
 from tests.histories.findings import Finding
 from tests.histories.history import Script, script
 from tests.histories.judge import Judge, replay_in_two
+from tests.histories.kinds import with_kind
 from tests.histories.partition import Partition
 from tests.histories.shrink import shrink
 from tests.histories.world import ORIGIN
@@ -23,23 +24,40 @@ SPLIT_EVERY = 20
 
 
 class Campaign:
-    """Even seeds are benign. `failures`: kind -> (seed, finding) of each history that has it."""
+    """Even seeds are benign. `failures`: kind -> (seed, finding) of each history that has it.
 
-    def __init__(self, mode: str | None = None, *, mixes_moments: bool = False) -> None:
+    `kind`: all histories are of this one of `kinds`. `every`: those that are held back, too.
+    Histories of one mode, or with mixed moments, are the usual ones.
+    """
+
+    def __init__(
+        self,
+        mode: str | None = None,
+        *,
+        mixes_moments: bool = False,
+        kind: str | None = None,
+        every: bool = False,
+    ) -> None:
         self.counts = Counter[str]()
         self.failures: dict[str, list[tuple[int, Finding]]] = {}
         self._mode, self._mixes_moments = mode, mixes_moments
+        self._kind, self._every = kind, every
 
     def plan(self, seed: int) -> Script:
-        return script(
+        usual = script(
             seed, benign=seed % 2 == 0, mode=self._mode, mixes_moments=self._mixes_moments
         )
+        if self._mode is not None or self._mixes_moments:
+            return usual
+        return with_kind(usual, kind=self._kind, every=self._every)
 
     def run(self, seed: int) -> list[Finding]:
-        player = Judge(self.plan(seed))
+        plan = self.plan(seed)
+        player = Judge(plan)
         result = player.run()
         self.counts.update(result.counts)
         self.counts["histories"] += 1
+        self.counts[f"histories: {plan.kind or 'usual'}"] += 1
         findings = result.findings
         split = seed % SPLIT_EVERY == 0
         if split and replay_in_two(result.written, player.history.plan.groups) != player.alerts:
@@ -95,9 +113,8 @@ def write_events(path: Path, written: list[Written]) -> None:
     path.write_bytes(b"".join(encode_batch(batch) + b"\n" for _, batch in written))
 
 
-def show(seed: int, *, mode: str | None = None, mixes_moments: bool = False) -> None:
+def show(plan: Script) -> None:
     """One history: its script, elections, cuts, and every alert."""
-    plan = script(seed, benign=seed % 2 == 0, mode=mode, mixes_moments=mixes_moments)
     print(plan)
     player = Judge(plan)
     player.run()

@@ -36,6 +36,8 @@ class Case:
     is_watched_by_one: bool = True
     # The newest range of each claim, by the fingerprint of its alert.
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    # The metadata log tells of a topic that no sample shows: not any more, or not yet.
+    has_metadata_log: bool = False
 
     @property
     def truth(self) -> Truth:
@@ -74,10 +76,11 @@ class Case:
         """Those that an alert about an election may be about."""
         before = self.evidence.get("leader_epoch_before")
         after = self.evidence.get("leader_epoch_after")
+        unsure = int(self.has_metadata_log)
         return [
             election
             for election in self.truth.elections
-            if election.topic == self.topic
+            if abs(election.topic - self.topic) <= unsure
             and (before is None or before < election.epoch)
             and (after is None or election.epoch <= after)
             and (after is not None or election.leader == self.evidence.get("leader"))

@@ -8,14 +8,14 @@ from kafka.future import Future
 
 from tests.histories.answers import address
 from tests.histories.connection import SimulatedNetwork
-from tests.histories.partition import NUMBER, Partition
+from tests.histories.partition import NUMBER
 from tests.histories.world import World
 from tidemark.collect.codecs.metadata_image import topic_id_text
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.connect.event_loop import complete
 from tidemark.collect.sources.source import SourceEvent
 from tidemark.core.codec import decode_batch
-from tidemark.core.events import Batch, MetadataChange
+from tidemark.core.events import Batch, MetadataChange, PartitionDeleted
 from tidemark.settings import Cluster, Collect
 
 if TYPE_CHECKING:
@@ -43,14 +43,18 @@ class MetadataLog:
     def take(self) -> list[SourceEvent]:
         log = self._world.controller.log
         first, self._end = self._end, len(log)
-        return [
-            self._change(self._world.partitions[index], number)
-            for number, (index, record) in enumerate(log[first:], first)
-            if record.exists
-        ]
+        return [self._event(number) for number in range(first, self._end)]
 
-    def _change(self, partition: Partition, number: int) -> MetadataChange:
-        _, record = self._world.controller.log[number]
+    def _event(self, number: int) -> MetadataChange | PartitionDeleted:
+        index, record = self._world.controller.log[number]
+        partition = self._world.partitions[index]
+        if not record.exists:
+            return PartitionDeleted(
+                topic=partition.topic,
+                partition=NUMBER,
+                observed_at=self._world.wall() + self._ahead,
+                topic_id=topic_id_text(partition.topic_id(record.topic)),
+            )
         return MetadataChange(
             topic=partition.topic,
             partition=NUMBER,

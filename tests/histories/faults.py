@@ -161,6 +161,24 @@ def _recreate(world: World, partition: Partition, rng: Random) -> None:
         partition.controlled.create(tuple(rng.sample(brokers, len(partition.state.replicas))))
 
 
+def _recreate_filled(world: World, partition: Partition, rng: Random) -> Undo | None:
+    """Created again and filled: below the old high watermark, or past it. Epoch 0 may be empty."""
+    if world.controller.held or not partition.state.exists:
+        return None
+    before = partition.truth.high_watermarks[-1]
+    _recreate(world, partition, rng)
+    if rng.random() < 0.4:
+        world.controller.fence(partition.state.leader)
+    count = round(before * rng.choice([0.3, 0.9, 1.0, 1.2, 2.0])) + rng.randint(0, 3)
+
+    def fill() -> None:
+        leader = partition.legitimate_leader()
+        if leader is not None and count:
+            leader.append(count)
+
+    return fill
+
+
 def _delete_topic(world: World, partition: Partition, rng: Random) -> Undo:
     controlled = partition.controlled
     controlled.delete()
@@ -215,6 +233,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "delete_and_crash": _delete_and_crash,
     "burst": _burst,
     "recreate": _recreate,
+    "recreate_filled": _recreate_filled,
     "delete_topic": _delete_topic,
     "power_failure": _until_start(partial(World.crash, lossy=True)),
     "power_failure_everywhere": _power_failure_everywhere,

@@ -40,6 +40,8 @@ class Script:
     metadata_log: bool = False
     # High watermarks are also read between passes.
     fast: bool = False
+    # Of `kinds`; none: the usual.
+    kind: str = ""
 
     def without(self, faults: list[Fault], passes: int) -> Script:
         return replace(self, faults=faults, passes=passes)

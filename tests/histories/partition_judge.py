@@ -85,7 +85,8 @@ class PartitionJudge:
         """An alert that fires or is updated in pass `number`."""
         start = self._starts.get(self._topic, 0)
         history, findings = self._history, self._findings
-        known = (self._claimed, len(history.plan.collectors) == 1, self._ranges)
+        plan = history.plan
+        known = (self._claimed, len(plan.collectors) == 1, self._ranges, plan.metadata_log)
         case = Case(
             history.world, self._partition, alert, self._topic, self._observed, start, *known
         )

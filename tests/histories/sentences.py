@@ -35,6 +35,9 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("gap", r"Not every election in between was seen", _anything),
         ("no epochs", r"The metadata has no leader epochs \(Kafka before 2.1\), so", _anything),
         ("none left", r"No replica was in sync or eligible any more", s.none_eligible),
+        ("flushed", r"It lost at most what it had not flushed when it stopped", s.lost_its_own),
+        ("struck off", r"Either the replicas that were eligible were struck off", s.none_eligible),
+        ("or unclean", r"Or the election was unclean", _anything),
         ("disk", r"Records that were not on its disk when it stopped are lost", _anything),
         ("was", r"It was (?:suspected at first|the last known leader)", _anything),
         (
@@ -49,6 +52,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("leads", r"Broker \d+ leads \S+ since epoch \d+", _anything),
         ("sets", r"The in-sync set was .* and the eligible leader replicas were", _anything),
         ("has all", r"Its log has everything that was seen", s.elected_holds_all),
+        ("either", r"Either it was still eligible, or it had st", s.eligible_or_last_known),
         ("by rule", r"Kafka elects it as one that has every committed record", _anything),
         ("in sync", r"In sync now: ", _anything),
     ],

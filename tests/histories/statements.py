@@ -38,6 +38,20 @@ def none_eligible(case: Case, match: Match) -> bool:
     return _election_kind(case) in {"last known leader", "unclean"}
 
 
+def eligible_or_last_known(case: Case, match: Match) -> bool:
+    return _election_kind(case) in {"eligible", "last known leader"}
+
+
+def lost_its_own(case: Case, match: Match) -> bool:
+    """The elected leader lacks only what was in its log, and what leaders before it lacked."""
+    epoch, leader = case.evidence.get("leader_epoch_after"), case.evidence.get("leader")
+    seen = [one for one in case.truth.leaderships if one.topic == case.topic]
+    before = [one.lost for one in seen if epoch is not None and one.epoch < epoch]
+    own = {record for cut in case.truth.cuts if cut.broker == leader for record in cut.ids}
+    lost = case.truth.lost_under(case.topic, epoch, leader)
+    return not lost.difference(own, *before)
+
+
 def elected_holds_all(case: Case, match: Match) -> bool:
     """The election cost nothing: what it lacks, its predecessor lacked."""
     epoch = case.evidence["leader_epoch_after"]
@@ -217,9 +231,10 @@ def at_most_alone(case: Case, match: Match) -> bool:
 def acted_as_leader(case: Case, match: Match) -> bool:
     """The broker led under the first epoch, and the partition is at the second one.
 
-    Without topic ids, the epochs may be of a topic that was created again.
+    Without topic ids, the epochs may be of a topic that was created again, and so may they be where
+    brokers that are cut off know the topic before.
     """
-    if not case.world.mode.topic_ids and case.truth.topic > 0:
+    if case.truth.topic > 0 and (not case.world.mode.topic_ids or _is_topic_disputed(case)):
         return True
     broker, epoch, newest = (int(match[n]) for n in (1, 2, 3))
     led = any(
@@ -232,6 +247,11 @@ def acted_as_leader(case: Case, match: Match) -> bool:
         lambda r: (r.topic, r.leader_epoch) == (case.partition.state.topic, newest), 30.0
     )
     return (led or acts) and reached
+
+
+def _is_topic_disputed(case: Case) -> bool:
+    replicas = case.partition.replicas.values()
+    return any(replica.view.topic != case.partition.state.topic for replica in replicas)
 
 
 def knew_epoch(case: Case, match: Match) -> bool:

@@ -1,0 +1,113 @@
+"""Kinds of histories beside the usual ones: each changes the script of a few seeds.
+
+A kind draws from its own seed, so the other histories stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Final, NamedTuple
+
+from tests.histories.faults import Fault
+from tests.histories.history import Script
+from tests.histories.modes import MODES
+from tests.histories.partition import TOPICS
+
+# Of all histories, how many are of one of these kinds.
+SHARE: Final = 0.3
+# Passes after the last thing that happened, for alerts to fire.
+AFTERWARDS: Final = 15
+
+
+class Kind(NamedTuple):
+    """`weight`: among the kinds. `is_held_back`: a known failure of the product; only in soaks."""
+
+    weight: float
+    change: Callable[[Script, Random], Script]
+    is_held_back: bool = False
+
+
+def with_kind(plan: Script, *, kind: str | None = None, every: bool = False) -> Script:
+    """The script of a kind: of the one that is given, or for a share of the seeds of any kind.
+
+    `every`: also of those that are held back.
+    """
+    rng = Random(plan.seed ^ 0xB17D)
+    if kind is None:
+        if rng.random() >= SHARE:
+            return plan
+        names = list(KINDS)
+        kind = rng.choices(names, [each.weight for each in KINDS.values()])[0]
+        if KINDS[kind].is_held_back and not every:
+            return plan
+    return replace(KINDS[kind].change(plan, rng), kind=kind)
+
+
+def _in_mode(plan: Script, rng: Random, names: list[str]) -> Script:
+    """The same in one of these generations of Kafka."""
+    if plan.mode.name in names:
+        return plan
+    mode = MODES[rng.choice(names)]
+    return replace(
+        plan,
+        mode=mode,
+        metadata_log=plan.metadata_log and mode.quorum,
+        fast=plan.fast and mode.fenced,
+    )
+
+
+def _lasting(plan: Script, passes: int) -> Script:
+    """At least so many passes, all of one collector, and producers that write."""
+    passes = max(plan.passes, passes)
+    pace = (max(plan.pace[0], 0.5), *plan.pace[1:])
+    return replace(plan, passes=passes, pace=pace, collectors=[(1, passes, 0.0)])
+
+
+def _with_faults(plan: Script, rng: Random, faults: list[tuple[int, str, int]]) -> Script:
+    """`faults`: (pass, kind, passes that it lasts), all of one partition."""
+    place = rng.randrange(len(TOPICS))
+    added = [Fault(n, kind, rng.getrandbits(30), lasts, place) for n, kind, lasts in faults]
+    return replace(plan, faults=sorted([*plan.faults, *added]))
+
+
+WITHOUT_IDS: Final = [name for name, mode in MODES.items() if not mode.topic_ids]
+IN_GAP: Final = {"fence_leader": 2, "crash": 2, "reassign": 2, "delete_records": 1}
+IN_HOSTILE_GAP: Final = IN_GAP | {"unclean": 5, "elect_uncleanly": 2, "power_failure": 3}
+
+
+def _gap(plan: Script, rng: Random) -> Script:
+    weights = IN_GAP if plan.benign else IN_HOSTILE_GAP
+    if plan.mode.topic_ids:
+        weights = weights | {"recreate_filled": 4}
+    kinds = rng.choices(list(weights), list(weights.values()), k=rng.choice([1, 1, 2]))
+    return _unseen(plan, rng, kinds)
+
+
+def _recreated_unseen(plan: Script, rng: Random) -> Script:
+    """No topic id tells the new topic from the old one."""
+    plan = _in_mode(plan, rng, WITHOUT_IDS)
+    return _unseen(plan, rng, ["recreate_filled"])
+
+
+def _unseen(plan: Script, rng: Random, kinds: list[str]) -> Script:
+    """No collector runs for a while in which this happens; then it, or another one, does."""
+    begin, length = rng.randint(8, max(9, plan.passes - 20)), rng.randint(3, 25)
+    end = begin + length
+    plan = _lasting(plan, end + AFTERWARDS)
+    if rng.random() < 0.4:
+        ahead = rng.choice([0.0, 0.0, 5.0, -5.0])
+        plan = replace(plan, collectors=[(1, begin - 1, ahead), (end, plan.passes, 0.0)])
+    faults = []
+    for kind in kinds:
+        number = rng.randint(begin, end - 2)
+        faults.append((number, kind, rng.randint(1, end - number - 1)))
+    plan = _with_faults(plan, rng, faults)
+    return replace(plan, missed=sorted({*plan.missed, *range(begin, end)}))
+
+
+KINDS: Final[dict[str, Kind]] = {
+    "gap": Kind(2, _gap),
+    "recreated unseen": Kind(1, _recreated_unseen, is_held_back=True),
+}
