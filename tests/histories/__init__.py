@@ -15,6 +15,7 @@ happened.
     collector                         the collector's passes, and the records of the metadata log
     truth                             what was committed, deleted and lost, and each election
     sentences, partition_judge        alerts about a partition and their texts against its truth
+    last_known                        elections of last known leaders, told or not
     broker_judge, judge               alerts about brokers against the brokers; a whole history
     history, campaign, shrink         one seed; many; the smallest script with the same failure
 """

@@ -32,7 +32,7 @@ def main() -> int:
     campaign.play(given.seed, given.count)
     if given.write is not None:
         campaign.write(given.write)
-    return int(bool(campaign.failures))
+    return int(bool(campaign.failures) or not campaign.tells_enough)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from tests.histories.findings import Finding
 from tests.histories.history import Script, script
 from tests.histories.judge import Judge, replay_in_two
 from tests.histories.kinds import with_kind
+from tests.histories.last_known import KIND, SEEN, TOLD, TOLD_SHARE
 from tests.histories.partition import Partition
 from tests.histories.shrink import shrink
 from tests.histories.world import ORIGIN
@@ -42,6 +43,8 @@ class Campaign:
         self.failures: dict[str, list[tuple[int, Finding]]] = {}
         self._mode, self._mixes_moments = mode, mixes_moments
         self._kind, self._every = kind, every
+        # Seeds with an election of a last known leader that no alert tells of.
+        self.silent: list[int] = []
 
     def plan(self, seed: int) -> Script:
         usual = script(
@@ -58,6 +61,8 @@ class Campaign:
         self.counts.update(result.counts)
         self.counts["histories"] += 1
         self.counts[f"histories: {plan.kind or 'usual'}"] += 1
+        if result.counts[TOLD] < result.counts[SEEN]:
+            self.silent.append(seed)
         findings = result.findings
         split = seed % SPLIT_EVERY == 0
         if split and replay_in_two(result.written, player.history.plan.groups) != player.alerts:
@@ -76,6 +81,11 @@ class Campaign:
                 print(f"{done} histories, {self.summary()}", file=sys.stderr, flush=True)
         self.report(time.process_time() - began)
 
+    @property
+    def tells_enough(self) -> bool:
+        """Whether alerts tell of most elections of a last known leader."""
+        return self.counts[TOLD] >= TOLD_SHARE * self.counts[SEEN]
+
     def summary(self) -> str:
         kinds = {kind: len(found) for kind, found in sorted(self.failures.items())}
         return f"{self.counts['passes']} passes, failures {kinds or 'none'}"
@@ -85,6 +95,8 @@ class Campaign:
             print(f"{count:9} {name}")
         done = self.counts["histories"]
         print(f"{done} histories in {seconds:.1f} s of CPU, {done / seconds:.1f} per second")
+        if self.silent:
+            print(f"untold {KIND} elections: seeds {self.silent[:20]}")
         for kind, found in sorted(self.failures.items()):
             seed, finding = found[0]
             seeds = ", ".join(str(seed) for seed, _ in found[:8])

@@ -100,6 +100,32 @@ def _unclean(world: World, partition: Partition, rng: Random) -> Undo:
     return partial(_start, world, [b for b in world.brokers.values() if not b.up])
 
 
+def _others_fail(world: World, partition: Partition, rng: Random) -> Undo:
+    """The leader is left alone in the in-sync set."""
+    state = partition.state
+    down = [world.brokers[b] for b in state.replicas if b != state.leader]
+    for broker in down:
+        world.crash(broker, rng)
+        if not world.controller.held:
+            world.controller.fence(broker.number)
+    return partial(_start, world, down)
+
+
+def _last_fails(world: World, partition: Partition, rng: Random) -> Undo | None:
+    """The leader loses power or is killed. Rarely it stops in good order, and stays eligible."""
+    broker = world.brokers.get(partition.state.leader)
+    if broker is None:
+        return None
+    dice = rng.random()
+    if dice < 0.2:
+        world.stop(broker)
+    else:
+        world.crash(broker, rng, lossy=dice < 0.7)
+        if not world.controller.held:
+            world.controller.fence(broker.number)
+    return partial(world.start, broker)
+
+
 def _leave(world: World, partition: Partition, rng: Random) -> None:
     """A replica stops with what it has. A leader takes records along that no other replica has."""
     broker = _any(world, partition, rng)
@@ -240,6 +266,8 @@ ACTIONS: Final[dict[str, Action]] = {
     "new_disk": _until_start(_replace_disk),
     "unclean": _unclean,
     "elect_uncleanly": _elect_uncleanly,
+    "others_fail": _others_fail,
+    "last_fails": _last_fails,
     "leave": _leave,
     "return": _return,
 }

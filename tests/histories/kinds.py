@@ -107,7 +107,20 @@ def _unseen(plan: Script, rng: Random, kinds: list[str]) -> Script:
     return replace(plan, missed=sorted({*plan.missed, *range(begin, end)}))
 
 
+def _last_known_leader(plan: Script, rng: Random) -> Script:
+    """The last in-sync broker fails and returns: nobody is eligible, and it is elected."""
+    plan = _in_mode(plan, rng, ["4.1"])
+    begin, down = rng.randint(8, max(9, plan.passes - 20)), rng.choice([2, 4, 6, 12, 20])
+    alone = rng.choice([0, 1, 3, 6])
+    plan = _lasting(plan, begin + alone + down + 2 * AFTERWARDS)
+    others = rng.randint(1, 2 * (alone + down))
+    faults = [(begin, "others_fail", others), (begin + alone, "last_fails", down)]
+    plan = replace(plan, benign=False, metadata_log=rng.random() < 0.2)
+    return _with_faults(plan, rng, faults)
+
+
 KINDS: Final[dict[str, Kind]] = {
     "gap": Kind(2, _gap),
     "recreated unseen": Kind(1, _recreated_unseen, is_held_back=True),
+    "last known leader": Kind(1, _last_known_leader),
 }

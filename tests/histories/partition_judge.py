@@ -8,6 +8,7 @@ from tests.histories.claims import ALERT as LOSS
 from tests.histories.claims import is_misdated, judge_claim
 from tests.histories.findings import Findings
 from tests.histories.history import History
+from tests.histories.last_known import LastKnownLeaders
 from tests.histories.partition import Partition
 from tests.histories.sentences import judge_sentences
 from tests.histories.world import ORIGIN
@@ -30,6 +31,7 @@ class PartitionJudge:
         self._demanded: dict[int, str] = {}
         # When the passes that observed it began and ended.
         self._observed: list[tuple[float, float]] = []
+        self._last_known = LastKnownLeaders(partition, findings)
         self._topic = 0
         self._starts: dict[int, int] = {}
 
@@ -48,6 +50,7 @@ class PartitionJudge:
                 for under, proof in oracle.proven - before:
                     self._demand(under, *proof)
         self._topic = partition.topic_of(event.topic_id)
+        self._last_known.note(self._topic, event)
         starts = [
             s.log_start_offset or 0 for s in event.samples if s.broker == event.leader and s.leads
         ]
@@ -102,6 +105,7 @@ class PartitionJudge:
             bounds = alert.evidence.get(key)
             if bounds is not None and bounds[0] >= bounds[1]:
                 findings.add(f"empty range: {name}", number, f"{key} {bounds}: {text}")
+        self._last_known.judge(number, case)
         failure = severities.judge(case, benign=history.plan.benign)
         if failure is not None:
             findings.add(failure, number, text)
@@ -122,6 +126,8 @@ class PartitionJudge:
         """At the end of the history, after pass `number`."""
         truth, counts = self._partition.truth, self._counts
         lost = frozenset[int]().union(*(seen.lost for seen in truth.leaderships))
+        if len(self._history.plan.collectors) == 1:
+            self._last_known.count(counts)
         counts["committed records"] += len(truth.committed_at)
         counts.update(f"elections: {e.kind}" for e in truth.elections[1:])
         counts["lost records"] += len(lost)
