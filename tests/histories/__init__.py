@@ -13,6 +13,7 @@ happened.
     faults, kinds                     what happens to it; histories with something special
     answers, connection, virtual_loop what a broker answers, and how the collector asks it
     collector                         the collector's passes, and the records of the metadata log
+    bystanders                        sidecars and audits, by clocks of their own
     truth                             what was committed, deleted and lost, and each election
     sentences, partition_judge        alerts about a partition and their texts against its truth
     last_known                        elections of last known leaders, told or not

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka.future import Future
 
 from tests.histories.answers import address
 from tests.histories.connection import SimulatedNetwork
+from tests.histories.controller import PartitionRecord
 from tests.histories.partition import NUMBER
 from tests.histories.world import World
 from tidemark.collect.codecs.metadata_image import topic_id_text
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 CLUSTER = "main"
 # Of each second, how long high watermarks are read between passes.
 READ_SECONDS = 0.5
+# How many passes a record of a disordered metadata log waits, and shares of such records.
+WAITS = [0, 0, 0, 0, 1, 2, 5, 12]
+TWICE, SCANNED = 0.2, 0.5
 
 
 class Written(NamedTuple):
@@ -34,16 +39,41 @@ class Written(NamedTuple):
 
 
 class MetadataLog:
-    """A source with the records since the last pass."""
+    """A source with the records since the last pass.
 
-    def __init__(self, world: World, ahead: float) -> None:
-        self._world, self._ahead = world, ahead
+    `controller_ahead`: see `Script.log_ahead`; null: in order, once each, by the true time.
+    """
+
+    def __init__(self, world: World, ahead: float, controller_ahead: float | None) -> None:
+        self._world, self._ahead, self._controller_ahead = world, ahead, controller_ahead
         self._end = 0
+        self._rng = Random(0)
+        # (how many more calls it waits, event)
+        self._late: list[tuple[int, SourceEvent]] = []
 
     def take(self) -> list[SourceEvent]:
         log = self._world.controller.log
         first, self._end = self._end, len(log)
-        return [self._event(number) for number in range(first, self._end)]
+        found: list[SourceEvent] = [self._event(number) for number in range(first, self._end)]
+        return found if self._controller_ahead is None else self._disordered(found)
+
+    def _disordered(self, found: list[SourceEvent]) -> list[SourceEvent]:
+        rng, due = self._rng, [(waits - 1, event) for waits, event in self._late]
+        due += [(rng.choice(WAITS), event) for event in found]
+        due += [(rng.choice(WAITS), event) for event in found if rng.random() < TWICE]
+        self._late = [each for each in due if each[0] > 0]
+        ready = [event for waits, event in due if waits <= 0]
+        rng.shuffle(ready)
+        return ready
+
+    def _observed_at(self, record: PartitionRecord) -> float:
+        """A reader that scans the log dates an event by its record."""
+        ahead = self._controller_ahead
+        is_scan = ahead is not None and self._rng.random() < SCANNED
+        return self._world.wall(record.at) + (ahead or 0.0) if is_scan else self._now()
+
+    def _now(self) -> float:
+        return self._world.wall() + self._ahead
 
     def _event(self, number: int) -> MetadataChange | PartitionDeleted:
         index, record = self._world.controller.log[number]
@@ -52,16 +82,16 @@ class MetadataLog:
             return PartitionDeleted(
                 topic=partition.topic,
                 partition=NUMBER,
-                observed_at=self._world.wall() + self._ahead,
+                observed_at=self._observed_at(record),
                 topic_id=topic_id_text(partition.topic_id(record.topic)),
             )
         return MetadataChange(
             topic=partition.topic,
             partition=NUMBER,
-            observed_at=self._world.wall() + self._ahead,
+            observed_at=self._observed_at(record),
             topic_id=topic_id_text(partition.topic_id(record.topic)),
             metadata_offset=100 + number,
-            record_at=self._world.wall(record.at) + self._ahead,
+            record_at=self._world.wall(record.at) + self._record_ahead,
             leader=record.leader if record.leader >= 0 else None,
             leader_epoch=record.leader_epoch,
             partition_epoch=record.partition_epoch,
@@ -73,6 +103,10 @@ class MetadataLog:
             removing=list(record.removing),
             recovering=record.recovering,
         )
+
+    @property
+    def _record_ahead(self) -> float:
+        return self._ahead if self._controller_ahead is None else self._controller_ahead
 
     def close(self) -> None:
         return
@@ -97,7 +131,7 @@ class Collector:
             settings,
             groups,
             round((world.wall() + ahead) * 1000),
-            [MetadataLog(world, ahead)] if has_log else [],
+            [MetadataLog(world, ahead, plan.log_ahead)] if has_log else [],
             lambda: world.wall() + ahead,
             network=SimulatedNetwork(history),
         )

@@ -40,11 +40,20 @@ class Script:
     metadata_log: bool = False
     # High watermarks are also read between passes.
     fast: bool = False
+    # How far the clocks of sidecars and audits are ahead, where there are some.
+    bystanders_ahead: float | None = None
+    # Records of the metadata log come late, twice and out of order, dated by the clock of the
+    # controller, which is so far ahead.
+    log_ahead: float | None = None
     # Of `kinds`; none: the usual.
     kind: str = ""
 
     def without(self, faults: list[Fault], passes: int) -> Script:
         return replace(self, faults=faults, passes=passes)
+
+    def undisturbed(self) -> Script:
+        """The same cluster and collectors, without what other clocks write."""
+        return replace(self, bystanders_ahead=None, log_ahead=None)
 
     @property
     def groups(self) -> int:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from tests.histories.broker_judge import BrokerJudge
+from tests.histories.bystanders import Bystanders
 from tests.histories.collector import CLUSTER, Written
 from tests.histories.findings import Finding, Findings
 from tests.histories.history import History, Script
@@ -38,6 +39,8 @@ class Judge:
         self.alerts: list[list[bytes]] = [[] for _ in range(plan.groups)]
         self._folds = folds(plan)
         self._brokers = BrokerJudge(self.history, self.findings)
+        ahead = plan.bystanders_ahead
+        self._bystanders = None if ahead is None else Bystanders(self.history, ahead)
         self._partitions = {
             p.topic: PartitionJudge(self.history, p, self.findings)
             for p in self.history.world.partitions
@@ -49,12 +52,26 @@ class Judge:
             self._pass(number)
         for partition in self._partitions.values():
             partition.judge_unclaimed(plan.passes)
+        if plan.undisturbed() != plan:
+            self._compare(plan)
         self.findings.counts["passes"] += plan.passes
         self.findings.counts["partitions"] += len(self._partitions)
         return Result(self.findings.found, self.findings.counts, self.written)
 
+    def _compare(self, plan: Script) -> None:
+        """Other clocks add no critical alert. An audit may, by what it found."""
+        calm = Judge(plan.undisturbed())
+        calm.run()
+        extra = _criticals(self.alerts) - _criticals(calm.alerts)
+        if self._bystanders is not None and self._bystanders.has_audited:
+            extra = {each for each in extra if each[0] != "KafkaDivergence"}
+        for name, topic in sorted(extra):
+            self.findings.add(f"critical by another clock: {name}", plan.passes, topic)
+
     def _pass(self, number: int) -> None:
         written = self.history.step(number)
+        if self._bystanders is not None:
+            written += self._bystanders.written(number)
         self._brokers.note()
         for group, batch in written:
             self.written.append(Written(group, batch))
@@ -80,11 +97,24 @@ class Judge:
         alert = decode_record(row.value)
         assert isinstance(alert, Alert)
         if alert.state == "resolved":
+            if alert.reason == "deleted" and "topic" in alert.labels:
+                self._partitions[alert.labels["topic"]].judge_deleted(number, alert)
             return
         self.findings.counts[f"alerts: {alert.labels['severity']}"] += 1
         topic = alert.labels.get("topic")
         judge = self._brokers if topic is None else self._partitions[topic]
         judge.judge(number, alert)
+
+
+def _criticals(alerts: list[list[bytes]]) -> set[tuple[str, str]]:
+    """(alert, topic) of each that fired."""
+    found = set[tuple[str, str]]()
+    for value in (value for of_group in alerts for value in of_group):
+        alert = decode_record(value)
+        assert isinstance(alert, Alert)
+        if alert.state == "firing" and alert.labels["severity"] == "critical":
+            found.add((alert.labels["alertname"], alert.labels.get("topic", "")))
+    return found
 
 
 def key_of(partition: Partition) -> str:

@@ -119,8 +119,25 @@ def _last_known_leader(plan: Script, rng: Random) -> Script:
     return _with_faults(plan, rng, faults)
 
 
+def _bystanders(plan: Script, rng: Random) -> Script:
+    """Sidecars of log directories and audits, whose clocks are wrong."""
+    ahead = rng.choice([70.0, 120.0, 600.0, 3600.0]) * rng.choice([1, -1])
+    return replace(plan, bystanders_ahead=ahead)
+
+
+def _disordered_log(plan: Script, rng: Random) -> Script:
+    """Records of the metadata log in disorder, also of topics that are deleted."""
+    plan = _in_mode(plan, rng, ["3.3", "3.7", "4.1"])
+    number = rng.randint(5, max(6, plan.passes - 20))
+    kind = rng.choice(["recreate", "recreate", "delete_topic", "crash"])
+    plan = _with_faults(plan, rng, [(number, kind, rng.choice([1, 3, 12]))])
+    return replace(plan, metadata_log=True, log_ahead=rng.choice([30.0, -30.0, 0.0]))
+
+
 KINDS: Final[dict[str, Kind]] = {
     "gap": Kind(2, _gap),
     "recreated unseen": Kind(1, _recreated_unseen, is_held_back=True),
     "last known leader": Kind(1, _last_known_leader),
+    "bystanders": Kind(1, _bystanders),
+    "disordered log": Kind(1, _disordered_log, is_held_back=True),
 }

@@ -18,6 +18,8 @@ from tidemark_lab.judge.proofs import Oracle
 
 # Passes after which the only collector must be heard.
 ALONE = 45
+# An alert may fire about a topic so long after it was deleted: by an old image.
+STALE_SECONDS = 5.0
 
 
 class PartitionJudge:
@@ -34,6 +36,8 @@ class PartitionJudge:
         self._last_known = LastKnownLeaders(partition, findings)
         self._topic = 0
         self._starts: dict[int, int] = {}
+        # By alert id.
+        self._fired_at: dict[str, float] = {}
 
     def note(self, batch: Batch, event: Observation | PartitionDeleted) -> None:
         """What the samples show, for the oracle and for what a claim may know."""
@@ -86,6 +90,7 @@ class PartitionJudge:
 
     def judge(self, number: int, alert: Alert) -> None:
         """An alert that fires or is updated in pass `number`."""
+        self._fired_at.setdefault(alert.id, self._history.world.now)
         start = self._starts.get(self._topic, 0)
         history, findings = self._history, self._findings
         plan = history.plan
@@ -111,6 +116,16 @@ class PartitionJudge:
             findings.add(failure, number, text)
         for failure, sentence in judge_sentences(case, self._counts):
             findings.add(failure, number, f"{sentence} | {text}")
+
+    def judge_deleted(self, number: int, alert: Alert) -> None:
+        """An alert that is resolved because the partition was deleted, since it fired."""
+        records = self._partition.controlled.records
+        deleted_at = max((r.at for r in records if not r.exists), default=None)
+        since = self._fired_at.get(alert.id, 0.0) - STALE_SECONDS
+        self._findings.counts["alerts resolved as deleted"] += 1
+        if deleted_at is None or deleted_at < since:
+            text = f"{alert.labels['alertname']}: {alert.annotations['description']}"
+            self._findings.add("resolved as deleted", number, text)
 
     def judge_owner(self, number: int, owner: str | None) -> None:
         """A collector that is alone for long is heard, even when an earlier clock was ahead."""

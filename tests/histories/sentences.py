@@ -45,7 +45,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
             r"Committed records (?:of the epochs|from) before it are proven to be lost",
             s.lost_before,
         ),
-        ("recovering", r"The metadata log marks its leader as recovering", _anything),
+        ("recovering", r"The metadata log marks it(?:s leader)? as recovering", s.recovering),
         ("diverged", r"Its log has other records where committed ones were", s.diverged),
     ],
     "KafkaElrElection": [

@@ -38,6 +38,13 @@ def none_eligible(case: Case, match: Match) -> bool:
     return _election_kind(case) in {"last known leader", "unclean"}
 
 
+def recovering(case: Case, match: Match) -> bool:
+    """Both elections from outside of the sets are; it may say that it was the first kind."""
+    if "not the last known leader" in match.string:
+        return _election_kind(case) == "unclean"
+    return none_eligible(case, match)
+
+
 def eligible_or_last_known(case: Case, match: Match) -> bool:
     return _election_kind(case) in {"eligible", "last known leader"}
 
