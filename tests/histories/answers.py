@@ -343,7 +343,7 @@ def _configurations(world: World, broker: Broker, request: Any, version: int) ->
             topic = topics[resource.resource_name]
             values = {
                 "min.insync.replicas": str(topic.min_in_sync),
-                "cleanup.policy": "delete",
+                "cleanup.policy": "compact" if topic.compacts else "delete",
                 "unclean.leader.election.enable": str(topic.unclean).lower(),
                 "leader.replication.throttled.replicas": "",
                 "follower.replication.throttled.replicas": "",

@@ -113,6 +113,7 @@ class Case:
             r
             for r in records
             if not (self.truth.offset_of[r] < len(ids) and ids[self.truth.offset_of[r]] == r)
+            and r not in self.truth.compacted
         ]
         if not missing:
             return True

@@ -41,6 +41,9 @@ def judge_claim(case: Case, counts: Counter[str]) -> str | None:
         return f"{wrong['late']} late, by an update"
     for why in ("deleted unseen", "late", "recreated unseen"):
         counts[f"claimed offsets: {why}"] += wrong.pop(why, 0)
+    if sum(wrong.values()) < end - start:
+        # What compaction removed lies between records that are lost.
+        counts["claimed offsets: compacted"] += wrong.pop("compacted", 0)
     if not wrong:
         return None
     return ", ".join(f"{count} {why}" for why, count in sorted(wrong.items()))
@@ -79,6 +82,8 @@ def _why_not(case: Case, offset: int, epoch: int | None, lost: frozenset[int]) -
     case.claimed.update(missing)
     if missing:
         return None
+    if records and truth.compacted.issuperset(records):
+        return "compacted"
     if any(r in truth.deleted for r in records):
         return "deleted" if offset < case.sampled_start else "deleted unseen"
     if set(truth.late[topic].get(offset, ())) - set(records):

@@ -19,6 +19,8 @@ class ControlledPartition:
         self.controller = controller
         self.min_in_sync = min_in_sync
         self.unclean = unclean
+        # cleanup.policy
+        self.compacts = False
         self.index = len(controller.partitions)
         controller.partitions.append(self)
         self.records: list[PartitionRecord] = []

@@ -226,6 +226,22 @@ def _delete_records(world: World, partition: Partition, rng: Random) -> None:
     partition.delete_records(rng)
 
 
+def _compact(world: World, partition: Partition, rng: Random) -> None:
+    """The cleaners of some replicas run, each up to a point of its own. Keys repeat often."""
+    if not partition.controlled.compacts:
+        return
+    for replica in partition.replicas.values():
+        log = replica.log
+        if log is not None and replica.broker.runs and rng.random() < 0.7:
+            end = rng.randint(log.start, log.high_watermark)
+            partition.truth.compact(log.compact(end, rng.choice([2, 5, 50])))
+
+
+def _policy(world: World, partition: Partition, rng: Random) -> None:
+    """The topic's policy becomes the other one."""
+    partition.controlled.compacts = not partition.controlled.compacts
+
+
 def _delete_and_crash(world: World, partition: Partition, rng: Random) -> Undo:
     """A deletion that no log start checkpoint has yet when brokers crash: log starts return."""
     leader = partition.legitimate_leader()
@@ -258,6 +274,8 @@ ACTIONS: Final[dict[str, Action]] = {
     "delete_records": _delete_records,
     "delete_and_crash": _delete_and_crash,
     "burst": _burst,
+    "compact": _compact,
+    "policy": _policy,
     "recreate": _recreate,
     "recreate_filled": _recreate_filled,
     "delete_topic": _delete_topic,

@@ -40,6 +40,8 @@ class Script:
     metadata_log: bool = False
     # High watermarks are also read between passes.
     fast: bool = False
+    # The topics are compacted at first.
+    compacts: bool = False
     # How far the clocks of sidecars and audits are ahead, where there are some.
     bystanders_ahead: float | None = None
     # Records of the metadata log come late, twice and out of order, dated by the clock of the
@@ -118,6 +120,8 @@ class History:
         self.plan = plan
         self.world = World(plan.mode, plan.brokers, plan.placements, Pace(*plan.pace))
         self.world.controller.last_known_leader = not plan.benign
+        for partition in self.world.partitions:
+            partition.controlled.compacts = plan.compacts
         self.world.mixes_moments = plan.mixes_moments
         self.loop = VirtualLoop(MONOTONIC, lambda now: self.world.at(now - MONOTONIC))
         self.rng = Random(plan.seed ^ 0x5EED)

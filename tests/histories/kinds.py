@@ -134,10 +134,25 @@ def _disordered_log(plan: Script, rng: Random) -> Script:
     return replace(plan, metadata_log=True, log_ahead=rng.choice([30.0, -30.0, 0.0]))
 
 
+def _compaction(plan: Script, rng: Random) -> Script:
+    """Cleaners run, replicas are copied from a cleaned log, and the policy changes to delete."""
+    plan = replace(_lasting(plan, plan.passes), compacts=True)
+    numbers = range(5, plan.passes - 5)
+    faults = [(n, "compact", 0) for n in rng.sample(numbers, rng.choice([2, 4, 8]))]
+    faults += [(n, "reassign", 0) for n in rng.sample(numbers, 3)]
+    faults += [(n, "fence_leader", 0) for n in rng.sample(numbers, 2)]
+    if not plan.benign:
+        faults += [(n, "new_disk", rng.choice([1, 3, 6])) for n in rng.sample(numbers, 2)]
+    if rng.random() < 0.7:
+        faults.append((rng.choice(numbers), "policy", 0))
+    return _with_faults(plan, rng, faults)
+
+
 KINDS: Final[dict[str, Kind]] = {
     "gap": Kind(2, _gap),
     "recreated unseen": Kind(1, _recreated_unseen, is_held_back=True),
     "last known leader": Kind(1, _last_known_leader),
+    "compaction": Kind(1, _compaction),
     "bystanders": Kind(1, _bystanders),
     "disordered log": Kind(1, _disordered_log, is_held_back=True),
 }

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+# In place of a record that compaction removed, or that never was in the log.
+GONE: Final = -1
 # (leader epoch, offset)
 EpochOffset = tuple[int, int]
 
@@ -72,8 +76,8 @@ class ReplicaLog:
         latest = self.latest_epoch
         offset = len(self.ids)
         for index, record in enumerate(ids):
-            epoch = self.epoch_of[record]
-            if epoch != latest:
+            epoch = self.epoch_of[record] if record != GONE else latest
+            if epoch is not None and epoch != latest:
                 self.assign(epoch, offset + index)
                 latest = epoch
         self.ids += ids
@@ -96,10 +100,17 @@ class ReplicaLog:
     def truncate_fully(self, offset: int) -> list[int]:
         """UnifiedLog.truncateFullyAndStartAt."""
         cut = self.ids[self.start :]
-        self.ids = [-1] * offset
+        self.ids = [GONE] * offset
         self.start = self.high_watermark = self.end_of_disk = self.start_checkpoint = offset
         self.cache = []
         return cut
+
+    def compact(self, end: int, keys: int) -> list[int]:
+        """LogCleaner: of so many records below `end`, one stays; offsets stay. What went."""
+        removed = [r for r in self.ids[self.start : end] if r != GONE and r % keys > 0]
+        went = set(removed)
+        self.ids[:end] = [GONE if r in went else r for r in self.ids[:end]]
+        return removed
 
     def delete_before(self, offset: int) -> list[int]:
         """UnifiedLog.maybeIncrementLogStartOffset. Returns the deleted records."""

@@ -47,7 +47,10 @@ class PartitionJudge:
             return
         partition = self._partition
         oracle = self._oracle(batch.collector_epoch)
-        if partition.mode.topic_ids or partition.truth.topic == 0:
+        # The oracle knows nothing of compaction.
+        if not self._history.plan.compacts and (
+            partition.mode.topic_ids or partition.truth.topic == 0
+        ):
             before = set(oracle.proven)
             oracle.observe(event)
             if batch.collector_epoch == max(self._oracles):

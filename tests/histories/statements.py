@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.histories.case import Case
+from tests.histories.logs import GONE
 from tests.histories.truth import Cut
 
 Match = re.Match[str]
@@ -232,7 +233,7 @@ def at_most_alone(case: Case, match: Match) -> bool:
         # Without epochs, nothing shows that another log has other records at an offset.
         return bool(end - max([start, *(log.end for log in logs)]) <= int(match[1]))
     others = {record for log in logs for record in log.ids}
-    return sum(r not in others for r in leader.log.ids[start:end]) <= int(match[1])
+    return sum(r not in others for r in leader.log.ids[start:end] if r != GONE) <= int(match[1])
 
 
 def acted_as_leader(case: Case, match: Match) -> bool:

@@ -56,6 +56,8 @@ class Truth:
         self.committed_at: dict[int, float] = {}
         # Record -> when retention or DeleteRecords removed it.
         self.deleted: dict[int, float] = {}
+        # Those that compaction removed from some log: they are not lost.
+        self.compacted: set[int] = set()
         self.high_watermarks: list[int] = [0]
         self.elections: list[Election] = []
         self.leaderships: list[Leadership] = []
@@ -96,6 +98,10 @@ class Truth:
                 high = max(high, offset + 1)
         self.high_watermarks[topic] = high
 
+    def compact(self, ids: Iterable[int]) -> None:
+        self.compacted.update(ids)
+        self.delete(self.compacted)
+
     def delete(self, ids: Iterable[int]) -> None:
         for record in ids:
             self.deleted.setdefault(record, self.now)
@@ -112,7 +118,8 @@ class Truth:
         Deleted records that are in its log are there again.
         """
         for record in log.ids[log.start :]:
-            self.deleted.pop(record, None)
+            if record not in self.compacted:
+                self.deleted.pop(record, None)
         lost = self.missing(topic, log)
         self.leaderships.append(Leadership(topic, epoch, leader, self.now, frozenset(lost)))
 
