@@ -46,6 +46,9 @@ NOT_LEADER: Final = 6
 FENCED: Final = 74
 UNKNOWN_EPOCH: Final = 75
 NOT_AVAILABLE: Final = 78
+UNKNOWN: Final = -1
+# Errors of a single partition in an answer, and how often there is one.
+ODD, ODD_SHARE = (UNKNOWN_EPOCH, NOT_LEADER, UNKNOWN), 0.03
 # The first versions of ListOffsets with a fence, and with an error for a leader that has not
 # committed in its epoch yet (KIP-207).
 FENCES, HIDES = 4, 5
@@ -81,6 +84,9 @@ def _error_of(replica: Replica | None, fence: int | None) -> int:
         return UNKNOWN_TOPIC
     if replica.log is None:
         return NOT_LEADER
+    odd = replica.broker.odd_errors
+    if odd is not None and odd.random() < ODD_SHARE:
+        return odd.choice(ODD)
     if fence in (None, -1, replica.leader_epoch):
         return 0
     return FENCED if replica.leader_epoch > (fence or 0) else UNKNOWN_EPOCH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 from tests.histories.controller import Controller
 from tests.histories.modes import Mode
@@ -30,6 +31,8 @@ class Broker:
         self.starts = 0
         # When a request failed or was late by itself.
         self.failed_at: float | None = None
+        # Decides which answer has an error for a single partition; null: none has.
+        self.odd_errors: Random | None = None
         self.replicas: list[Replica] = []
 
     @property

@@ -42,6 +42,10 @@ class Script:
     fast: bool = False
     # The topics are compacted at first.
     compacts: bool = False
+    # Answers have errors for single partitions.
+    odd_errors: bool = False
+    # Records of the event topic come twice.
+    duplicates: bool = False
     # How far the clocks of sidecars and audits are ahead, where there are some.
     bystanders_ahead: float | None = None
     # Records of the metadata log come late, twice and out of order, dated by the clock of the
@@ -120,6 +124,8 @@ class History:
         self.plan = plan
         self.world = World(plan.mode, plan.brokers, plan.placements, Pace(*plan.pace))
         self.world.controller.last_known_leader = not plan.benign
+        for broker in self.world.brokers.values():
+            broker.odd_errors = Random(plan.seed + broker.number) if plan.odd_errors else None
         for partition in self.world.partitions:
             partition.controlled.compacts = plan.compacts
         self.world.mixes_moments = plan.mixes_moments

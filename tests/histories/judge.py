@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from random import Random
+from typing import Final, NamedTuple
 
 from tests.histories.broker_judge import BrokerJudge
 from tests.histories.bystanders import Bystanders
@@ -21,6 +22,8 @@ from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import Fold, fold_group
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord, Row
+
+DUPLICATES: Final = 0.2
 
 
 class Result(NamedTuple):
@@ -72,6 +75,8 @@ class Judge:
         written = self.history.step(number)
         if self._bystanders is not None:
             written += self._bystanders.written(number)
+        if self.history.plan.duplicates:
+            written = _twice(written, Random(number))
         self._brokers.note()
         for group, batch in written:
             self.written.append(Written(group, batch))
@@ -104,6 +109,13 @@ class Judge:
         topic = alert.labels.get("topic")
         judge = self._brokers if topic is None else self._partitions[topic]
         judge.judge(number, alert)
+
+
+def _twice(written: list[Written], rng: Random) -> list[Written]:
+    """Some of the records again: at once, or after all others of the pass."""
+    again = [record for record in written if rng.random() < DUPLICATES]
+    found = [each for record in written for each in [record] * (1 + (record in again[::2]))]
+    return [*found, *again[1::2]]
 
 
 def _criticals(alerts: list[list[bytes]]) -> set[tuple[str, str]]:

@@ -148,11 +148,26 @@ def _compaction(plan: Script, rng: Random) -> Script:
     return _with_faults(plan, rng, faults)
 
 
+def _odd_errors(plan: Script, rng: Random) -> Script:
+    return replace(plan, odd_errors=True)
+
+
+def _hand_over(plan: Script, rng: Random) -> Script:
+    """Another collector takes over in the middle of a fault, and records come twice."""
+    number = rng.choice([f.number for f in plan.faults] or [10]) + rng.randint(0, 3)
+    passes = max(plan.passes, number + 2 * AFTERWARDS)
+    overlap, ahead = rng.choice([-1, -1, 0, 2]), rng.choice([0.0, 0.0, 5.0, -5.0])
+    collectors = [(1, number + overlap, ahead), (number, passes, 0.0)]
+    return replace(plan, passes=passes, collectors=collectors, duplicates=rng.random() < 0.7)
+
+
 KINDS: Final[dict[str, Kind]] = {
     "gap": Kind(2, _gap),
     "recreated unseen": Kind(1, _recreated_unseen, is_held_back=True),
     "last known leader": Kind(1, _last_known_leader),
     "compaction": Kind(1, _compaction),
+    "single errors": Kind(1, _odd_errors),
+    "hand-over": Kind(1, _hand_over),
     "bystanders": Kind(1, _bystanders),
     "disordered log": Kind(1, _disordered_log, is_held_back=True),
 }
