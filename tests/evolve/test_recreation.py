@@ -321,7 +321,12 @@ SHORTER = answer(1, log_end_offset=99)
         # The leader's log goes on, so the topic does.
         (WITHOUT_ID, sampled(answer(1), answer(2, log_end_offset=89)), []),
         (WITHOUT_ID, sampled(answer(1), answer(3)), []),
-        (WITHOUT_ID, sampled(answer(1, leader_epoch=3), answer(3)), [LogReset(3, 10.0)]),
+        # A replica that knows an older epoch than it did is of a new topic.
+        (
+            WITHOUT_ID,
+            sampled(answer(1, leader_epoch=3), answer(3)),
+            [LogReset(1, 10.0), LogReset(3, 10.0)],
+        ),
         (WITHOUT_ID, sampled(silent(1), answer(3)), [LogReset(3, 10.0)]),
         (PartitionState(), sampled(answer(1), answer(3)), []),
     ],

@@ -30,6 +30,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
     ],
     "KafkaUncleanElection": [
         ("unclean", r"(?:Suspected u|U)nclean election: broker \d+ leads", _anything),
+        ("one of two", r"Unclean or last known leader election: broker", s.none_eligible),
         ("last known", r"Last known leader election: broker (\d+)", s.last_known_leader),
         ("lacks", r"Committed records that it lacks are lost", _anything),
         ("gap", r"Not every election in between was seen", _anything),
@@ -70,6 +71,9 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("above", r"Broker (\d+) .* above the high watermark (\d+) that was read", s.was_cut),
         ("in between", r"Records that were committed in between may be among them", _anything),
         ("which ones", r"(\d+) was committed; it is unknown whether", s.high_watermark_was),
+        ("last copy", r"Broker (\d+) .* no replica holds the last of them any more", s.was_cut),
+        ("no other", r"Broker (\d+) .* no other replica is known to hold them", s.was_cut),
+        ("save", r"Save the logs of all its brokers before anything else is written", _anything),
         ("cut", r"Broker (\d+) (?:cut|started its log).*[\d)]\.$", s.was_cut),
     ],
     "KafkaHwRegression": [

@@ -28,6 +28,8 @@ def judge(case: Case, *, benign: bool) -> str | None:
         true = case.was(lambda r: len(r.in_sync) < controlled.effective_min(r.replicas), seconds)
     elif name == "KafkaDivergence":
         true = _differs(case)
+    elif name == "KafkaLogTruncation":
+        true = _is_gone(case)
     else:
         return None if name == "KafkaCommittedDataLoss" else f"unknown critical: {name}"
     return None if true else f"critical: {name}"
@@ -57,6 +59,15 @@ def _was_seen_in_sync(case: Case, election: Election) -> bool:
         elif record.at < election.at:
             held &= election.leader in record.in_sync
     return held
+
+
+def _is_gone(case: Case) -> bool:
+    """Whether the last of the committed records that were cut is in no log."""
+    evidence = case.evidence
+    start, end = evidence["cut_at"], evidence["log_end_offset_before"]
+    records = case.committed_in(start, end, evidence["leader_epoch_before"])
+    logs = [replica.log for replica in case.partition.replicas.values() if replica.log is not None]
+    return any(all(record not in log.ids for log in logs) for record in records)
 
 
 def _differs(case: Case) -> bool:

@@ -47,7 +47,11 @@ def recovering(case: Case, match: Match) -> bool:
 
 
 def eligible_or_last_known(case: Case, match: Match) -> bool:
-    return _election_kind(case) in {"eligible", "last known leader"}
+    """Uncleanly too, where the text says so."""
+    kinds = {"eligible", "last known leader"}
+    if "or the election was unclean" in match.string:
+        kinds.add("unclean")
+    return _election_kind(case) in kinds
 
 
 def lost_its_own(case: Case, match: Match) -> bool:

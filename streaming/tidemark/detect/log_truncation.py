@@ -50,6 +50,9 @@ def _end_of_known_epoch(
     if replica.lineage and replica.lineage is not known.lineage:
         complete_from = replica.lineage[0][0]
         answer = end_offset_for(replica.lineage, complete_from, known.leader_epoch)
+    elif replica.log_end_offset == known.log_end_offset:
+        # It may not have cut its log yet.
+        return None
     elif is_in_sync(after, replica.broker) and after.lineage:
         if known.leader_epoch >= (after.leader_epoch or 0):
             # The leader is not known to have begun a later one: its log may have grown since.
@@ -86,12 +89,13 @@ def _condition(
             "an emptied folder or a reset by its leader)"
         )
     entry = judged.committed
+    holders = _holders(replica, judged, after)
     return Condition(
-        severity="info",
+        severity="critical" if holders == [] else "info",
         subject=replica.broker,
         broker=replica.broker,
         epochs=(known.leader_epoch, after.leader_epoch),
-        description=f"Broker {replica.broker} {what}{_meaning(replica, cut, judged, after)}."
+        description=f"Broker {replica.broker} {what}{_meaning(holders, cut, judged, after)}."
         f"{context.at_risk}",
         evidence={
             "log_end_offset_before": known.log_end_offset,
@@ -100,6 +104,7 @@ def _condition(
             "records": count,
             "began_anew": began_anew,
             "committed_records_cut": judged.verdict,
+            "held_by": holders,
             "highest_high_watermark": None if entry is None else entry.high_watermark,
             "high_watermark_read_at": None if entry is None else _read_at(entry, after),
             "high_watermark_age_ms": None if entry is None else _age_ms(entry, after),
@@ -126,7 +131,22 @@ def _read_at(entry: Committed, after: PartitionState) -> float:
     return entry.at if entry.read_at is None else entry.read_at
 
 
-def _meaning(replica: ReplicaState, cut: int, judged: Cut, after: PartitionState) -> str:
+def _holders(replica: ReplicaState, judged: Cut, after: PartitionState) -> list[int] | None:
+    """The brokers that are known to hold the committed records that it cut.
+
+    None: some may. Empty: all other replicas answered, and their logs end below the records.
+    """
+    if judged.verdict is not CutVerdict.PROVEN or judged.below is None:
+        return None
+    if replica.broker != after.leader and keeps_committed(after) and after.leader is not None:
+        return [after.leader]
+    others = [after.replica(broker) for broker in after.assigned if broker != replica.broker]
+    ends = [None if r is None or r.error is not None else r.log_end_offset for r in others]
+    lack = all(end is not None and end < judged.below for end in ends)
+    return [] if lack and (replica.log_end_offset or 0) < judged.below else None
+
+
+def _meaning(holders: list[int] | None, cut: int, judged: Cut, after: PartitionState) -> str:
     entry = judged.committed
     if entry is None:
         if judged.verdict is CutVerdict.EXCLUDED:
@@ -134,9 +154,15 @@ def _meaning(replica: ReplicaState, cut: int, judged: Cut, after: PartitionState
         return ", and it is unknown what of it was committed"
     high_watermark = entry.high_watermark
     if judged.verdict is CutVerdict.PROVEN:
-        kept = replica.broker != after.leader and keeps_committed(after)
-        leader = f" (leader {after.leader} has them)" if kept else ""
-        return f", below {judged.below}, which was committed{leader}"
+        others = "; no other replica is known to hold them"
+        if holders:
+            others = f" (leader {holders[0]} has them)"
+        elif holders is not None:
+            others = (
+                "; no replica holds the last of them any more. Save the logs of all its brokers "
+                "before anything else is written"
+            )
+        return f", below {judged.below}, which was committed{others}"
     if judged.verdict is CutVerdict.EXCLUDED:
         return (
             ". No committed record is among them: it had led them, and all were above its high "
@@ -159,7 +185,7 @@ DETECTOR = Detector(
     "LOG_TRUNCATION",
     "event",
     "A replica cut records off the end of its log.",
-    severities=("info",),
+    severities=("critical", "info"),
     wakes_on=activity.LOG_FELL | activity.ELECTION,
     event=evaluate,
 )

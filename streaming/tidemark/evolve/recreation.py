@@ -146,9 +146,10 @@ def apply_resets(
     """Notes the replicas whose logs may be of a new topic.
 
     A log ends below its own high watermark only after an unclean election, on another disk, or in a
-    new topic. A replica that no reassignment added, of a broker that was not assigned, is of a new
-    topic, or ZooKeeper's controller reassigned it. While the leader's log goes on from pass to
-    pass, none is. `unwatched`: there was a gap before the observation.
+    new topic, where its replica knows no epoch of the old one. A replica that no reassignment
+    added, of a broker that was not assigned, is of a new topic, or ZooKeeper's controller
+    reassigned it. While the leader's log goes on from pass to pass, none is. `unwatched`: there was
+    a gap before the observation.
     """
     resets: list[LogReset] = []
     if before.topic_id is None and event.topic_id is None:
@@ -169,8 +170,13 @@ def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> 
     """Whether the topic is the same as in the pass before.
 
     A new one cannot have had so many elections since. Or the leader's log was read then too, and
-    was no longer; another broker may still answer with the log of a deleted topic.
+    was no longer; another broker may still answer with the log of a deleted topic. A log that may
+    be of a new topic shows nothing of the one before it.
     """
+    if before.resets:
+        return False
+    if any(_forgot(before, sample) for sample in event.samples):
+        return False
     elections = (event.observed_at - before.observed_at) / SECONDS_PER_ELECTION
     if (event.leader_epoch or 0) > 1 + elections:
         return True
@@ -200,7 +206,7 @@ def _is_reset(before: PartitionState, event: Observation, sample: Replica) -> bo
     if sample.broker not in before.assigned:
         return sample.broker not in event.adding
     known = before.by_broker.get(sample.broker)
-    return (
+    return _forgot(before, sample) or (
         known is not None
         and known.high_watermark is not None
         and sample.log_end_offset is not None
