@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from tests.conftest import ROOT
 from tidemark.core.errors import ClusterError
-from tidemark.kafka import topics
+from tidemark.kafka import client, topics
 from tidemark.kafka.topics import topic_specifications
 from tidemark.settings import Connection, Topics
 
@@ -81,7 +81,7 @@ STATE, VIEWS, ALERTS, DEAD = topic_specifications(Topics())
 @pytest.fixture
 def ensure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def run(admin: Admin, *needed: str) -> None:
-        monkeypatch.setattr(topics, "make_admin", lambda _: admin)
+        monkeypatch.setattr(client, "make_admin", lambda _: admin)
         topics.ensure_topics(Connection(), Topics(), needed or None)
         assert admin.closed
 
@@ -124,7 +124,7 @@ def test_not_permitted_is_told_from_not_there(ensure: Callable[..., None]) -> No
 
 def absent(admin: Admin) -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topics, "make_admin", lambda _: admin)
+        patch.setattr(client, "make_admin", lambda _: admin)
         return topics.absence(Connection(), STATE)
 
 

@@ -50,14 +50,12 @@ def test_kills_leave_one_folder_which_the_next_start_empties(
     assert [*temporary.iterdir()] == []
 
 
-def test_a_folder_of_another_user_is_not_used(
+def test_a_start_removes_what_its_checkpoint_left_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    first = private_folder("/checkpoint")
-    assert private_folder("/checkpoint") == first != private_folder("/another")
-    # As root may remove everything: what another user keeps is not removed.
-    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
-    found = private_folder("/checkpoint")
-    assert found != first
+    first, other = private_folder("/checkpoint"), private_folder("/another")
+    (first / "left").write_text("secret")
+    second = private_folder("/checkpoint")
+    assert {*tmp_path.iterdir()} == {second, other}
     assert open_to_others(tmp_path) == []

@@ -10,7 +10,7 @@ from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from tidemark.core.errors import ClusterError
-from tidemark.kafka.client import explain, make_admin
+from tidemark.kafka.client import administration
 from tidemark.settings import Connection, Topics
 
 # Kafka's default. Written down: it bounds a record also where the brokers' default was raised.
@@ -78,8 +78,7 @@ def ensure_topics(
     """
     wanted = topic_specifications(topics)
     needed = wanted.keys() if needed is None else needed
-    admin = make_admin(connection)
-    try:
+    with administration(connection, "prepare Tidemark's topics") as admin:
         states = topic_states(admin, wanted)
         for name, (partitions, _) in wanted.items():
             exist = states[name].partitions
@@ -96,10 +95,6 @@ def ensure_topics(
             _create(admin, missing, topics, needed)
         for line in time_lines(admin, topics.replica_state, connection.bootstrap_servers):
             log.warning(line.strip())
-    except kafka_errors.KafkaError as error:
-        raise ClusterError(f"cannot prepare Tidemark's topics: {explain(error)}.") from None
-    finally:
-        admin.close()
 
 
 def mismatch(name: str, exist: int | None, wanted: int, topics: Topics) -> str:
@@ -141,13 +136,8 @@ def topic_states(admin: Any, names: Iterable[str]) -> dict[str, TopicState]:
 
 def describe_topic(connection: Connection, name: str) -> TopicState:
     """The state of one topic. Raises ClusterError."""
-    admin = make_admin(connection)
-    try:
+    with administration(connection, f"describe topic {name}") as admin:
         return topic_states(admin, [name])[name]
-    except kafka_errors.KafkaError as error:
-        raise ClusterError(f"cannot describe topic {name}: {explain(error)}.") from None
-    finally:
-        admin.close()
 
 
 def topic_option(admin: Any, topic: str, option: str) -> str | None:

@@ -110,8 +110,11 @@ class Fold(PartitionFold):
         newest = max(
             [batch.pass_number, *(each.number for each in batch.events if isinstance(each, Pass))]
         )
-        is_known = clock is not None and clock.collector_epoch == batch.collector_epoch
-        if clock is not None and is_known and not has_reached(clock, newest, self.stored_at):
+        if (
+            clock is not None
+            and clock.collector_epoch == batch.collector_epoch
+            and not has_reached(clock, newest, self.stored_at)
+        ):
             raise WireError(
                 f"pass {newest} is beyond what collector {batch.collector} can have reached: its "
                 f"newest pass is {clock.pass_number}",

@@ -9,7 +9,7 @@ the JVM reads and writes it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -133,9 +133,16 @@ class CheckpointFolder:
             return _read(self._jvm, self._files, path).splitlines()
 
     def _write(self, name: str, data: bytes) -> None:
+        """By a rename: a start that is killed here leaves no file or a whole one."""
         with _errors("write", self.checkpoint):
-            path = self._path(self._folder, name)
-            _write(self._jvm, self._files, self._folder, path, data)
+            path, draft = (self._path(self._folder, each) for each in (name, f".{FILE}.draft"))
+            self._files.mkdirs(self._folder)
+            with closing(self._files.create(draft, True)) as stream:
+                stream.write(bytearray(data))
+            if self._files.exists(path):
+                self._files.delete(path, False)
+            if not self._files.rename(draft, path):
+                raise OSError(f"{name} could not be renamed into place")
 
     def _newest(self, name: str) -> int:
         with _errors("read", self.checkpoint):
@@ -187,26 +194,8 @@ def fix_settings(folder: CheckpointFolder, wanted: FixedSettings) -> None:
 
 
 def _read(jvm: Any, files: Any, path: Any) -> str:
-    stream = files.open(path)
-    try:
+    with closing(files.open(path)) as stream:
         return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-    finally:
-        stream.close()
-
-
-def _write(jvm: Any, files: Any, folder: Any, path: Any, data: bytes) -> None:
-    """By a rename: a start that is killed here leaves no file or a whole one."""
-    files.mkdirs(folder)
-    draft = jvm.org.apache.hadoop.fs.Path(folder, f".{FILE}.draft")
-    stream = files.create(draft, True)
-    try:
-        stream.write(bytearray(data))
-    finally:
-        stream.close()
-    if files.exists(path):
-        files.delete(path, False)
-    if not files.rename(draft, path):
-        raise OSError(f"{path.getName()} could not be renamed into place")
 
 
 def decode_fixed_settings(data: str, checkpoint: str) -> FixedSettings:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 from msgspec.structs import replace
@@ -19,10 +19,8 @@ from tidemark.kafka.topic_identity import is_another_topic
 from tidemark.kafka.topic_reader import TopicReader
 from tidemark.kafka.topics import describe_topic, mismatch
 from tidemark.settings import Settings
+from tidemark.stream.checkpoint import CheckpointFolder
 from tidemark.stream.step_over import kafka_offsets
-
-if TYPE_CHECKING:
-    from tidemark.stream.checkpoint import CheckpointFolder
 
 # Between two looks at the topic while the query runs.
 LOOK_SECONDS: Final = 10.0

@@ -53,18 +53,21 @@ def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
         .option("groupIdPrefix", "tidemark-stream")
         .option("failOnDataLoss", "false")
     )
-    columns = source.load().selectExpr(
-        f"if(length(value) > {MAX_VALUE_BYTES}, substring(value, 1, {MAX_PAYLOAD}), value) "
-        "AS value",
-        "coalesce(length(value), 0) AS size",
-        "partition",
-        "offset",
-        "unix_millis(timestamp) AS timestamp_ms",
-    )
-    return columns.observe(
-        READ,
-        functions.count("offset").alias("records"),
-        functions.min("timestamp_ms").alias("oldest_ms"),
+    return (
+        source.load()
+        .selectExpr(
+            f"if(length(value) > {MAX_VALUE_BYTES}, substring(value, 1, {MAX_PAYLOAD}), value) "
+            "AS value",
+            "coalesce(length(value), 0) AS size",
+            "partition",
+            "offset",
+            "unix_millis(timestamp) AS timestamp_ms",
+        )
+        .observe(
+            READ,
+            functions.count("offset").alias("records"),
+            functions.min("timestamp_ms").alias("oldest_ms"),
+        )
     )
 
 

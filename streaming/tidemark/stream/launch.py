@@ -27,19 +27,14 @@ REDACTED: Final = (
 def private_folder(checkpoint: str) -> Path:
     """A new folder for temporary files, of this user alone; it goes when this process ends.
 
-    What a killed process left goes here: a checkpoint has one stream, and so one such folder.
+    What killed ones left goes here: a checkpoint has one stream, and so one such folder.
     """
-    place = str(Path(checkpoint).absolute()) if "://" not in checkpoint else checkpoint
-    name = f"tidemark-stream-{crc32(place.encode()):08x}"
-    folder = Path(tempfile.gettempdir()) / name
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        # Another user's.
-        folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    name = f"tidemark-stream-{crc32(bytes(Path(checkpoint).absolute())):08x}"
+    for left in Path(tempfile.gettempdir()).glob(f"{name}-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    folder = tempfile.mkdtemp(prefix=f"{name}-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return Path(folder)
 
 
 @contextmanager

@@ -199,7 +199,7 @@ def start_session(settings: Settings, environ: Mapping[str, str]) -> SparkSessio
     try:
         if not submitted:
             folder = private_folder(settings.stream.checkpoint)
-            conf.setdefault("spark.local.dir", str(folder))
+            # Also the default of spark.local.dir.
             conf[JAVA_OPTIONS] = f'"-Djava.io.tmpdir={folder}" {conf[JAVA_OPTIONS]}'
             with settings_in_file(conf, folder=folder):
                 return builder.getOrCreate()

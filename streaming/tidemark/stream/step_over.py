@@ -12,23 +12,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import structlog
 from kafka import TopicPartition
-from kafka import errors as kafka_errors
 
-from tidemark.core.errors import ClusterError, TidemarkError, WireError
-from tidemark.kafka.client import explain, make_admin
+from tidemark.core.errors import TidemarkError, WireError
+from tidemark.kafka.client import administration
 from tidemark.kafka.client_internals import UnreadableBatch
 from tidemark.kafka.send import send_to_topic
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.reduce.rows import RawRecord, Row, dead_letter_row
 from tidemark.settings import Connection, Settings
-
-if TYPE_CHECKING:
-    from tidemark.stream.checkpoint import CheckpointFolder
+from tidemark.stream.checkpoint import CheckpointFolder
 
 # Records read at once: one unpacks to some 100 kB.
 MAX_RECORDS: Final = 100
@@ -149,18 +146,13 @@ def _send(settings: Settings, letters: list[Row]) -> None:
 
 def _delete(connection: Connection, topic: str, refused: Refused) -> None:
     number, first, last, reason, _ = refused
-    admin: Any = make_admin(connection)
-    try:
+    purpose = (
+        f"delete the records at offsets {first} to {last} of {topic}-{number}, which Spark cannot "
+        f"carry ({reason}); grant the stream Delete on the topic, or delete the records before "
+        f"offset {last + 1} with kafka-delete-records"
+    )
+    with administration(connection, purpose) as admin:
         admin.delete_records({TopicPartition(topic, number): last + 1})
-    except kafka_errors.KafkaError as error:
-        raise ClusterError(
-            f"Spark cannot carry the records at offsets {first} to {last} of {topic}-{number} "
-            f"({reason}), and they cannot be deleted: {explain(error)}. Grant the stream "
-            f"Delete on the topic, or delete the records before offset {last + 1} with "
-            "kafka-delete-records."
-        ) from None
-    finally:
-        admin.close()
     log.error(
         "deleted records that Spark cannot carry, and those of their partition not read before",
         topic=topic,

@@ -21,9 +21,8 @@ from tidemark.collect.metadata.refusals import (
     TOPIC_CONFIGURATION,
     TOPICS,
 )
-from tidemark.core.errors import ClusterError
 from tidemark.core.events import Batch, BrokerState, Observation, Pass
-from tidemark.kafka.client import explain, make_admin
+from tidemark.kafka.client import administration
 from tidemark.kafka.topics import (
     MAX_MESSAGE_BYTES,
     option_command,
@@ -121,13 +120,8 @@ def sees_all_topics(cluster: Cluster) -> bool:
 
     Raises ClusterError where no broker answers.
     """
-    admin = make_admin(cluster)
-    try:
+    with administration(cluster, "describe a topic") as admin:
         answers = admin.describe_topics([ABSENT_TOPIC])
-    except kafka_errors.KafkaError as error:
-        raise ClusterError(f"cannot describe a topic: {explain(error)}.") from None
-    finally:
-        admin.close()
     return [_state(answer) for answer in answers] == ["absent"]
 
 
@@ -138,8 +132,7 @@ def own_topic_lines(settings: Settings) -> Iterator[str]:
     """
     names = {grant.resource[1] for grants in verb_grants(settings).values() for grant in grants}
     topics = sorted(name for name in names if name.startswith(f"{settings.topics.prefix}."))
-    admin = make_admin(settings.kafka)
-    try:
+    with administration(settings.kafka, "describe Tidemark's topics") as admin:
         described = {topic["name"]: topic for topic in admin.describe_topics(topics)}
         visible = [name for name in topics if isinstance(_state(described.get(name)), frozenset)]
         options = list(size_lines(admin, visible, settings.kafka.bootstrap_servers))
@@ -147,10 +140,6 @@ def own_topic_lines(settings: Settings) -> Iterator[str]:
             options += time_lines(
                 admin, settings.topics.replica_state, settings.kafka.bootstrap_servers
             )
-    except kafka_errors.KafkaError as error:
-        raise ClusterError(f"cannot describe Tidemark's topics: {explain(error)}.") from None
-    finally:
-        admin.close()
     states = {name: _state(described.get(name)) for name in topics}
     absent = [name for name in topics if states[name] == "absent"]
     if absent:
