@@ -143,4 +143,3 @@ def run(settings: Settings, once: bool = False) -> None:
                 if outage is None:
                     return
                 stop.requested.wait(runs.failed(outage))
-                attempt(prepare)

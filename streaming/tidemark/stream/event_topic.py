@@ -14,10 +14,9 @@ from typing import Final
 import structlog
 from msgspec.structs import replace
 
-from tidemark.core.errors import ClusterError
 from tidemark.kafka.topic_identity import is_another_topic
 from tidemark.kafka.topic_reader import TopicReader
-from tidemark.kafka.topics import describe_topic, mismatch
+from tidemark.kafka.topics import describe_topic, ensure_topics, mismatch
 from tidemark.settings import Settings
 from tidemark.stream.checkpoint import CheckpointFolder
 from tidemark.stream.step_over import kafka_offsets
@@ -45,8 +44,10 @@ class EventTopic:
     def check(self) -> None:
         """Before a query: has it begin at the start of a topic that is not the one before.
 
-        Raises ClusterError, or TidemarkError where the checkpoint cannot be read or written.
+        Also creates missing topics. Raises ClusterError, or TidemarkError where the checkpoint
+        cannot be read or written.
         """
+        ensure_topics(self._kafka, self._topics)
         found, folder, name = self._look(), self._folder, self._topics.replica_state
         self._topic_id, self.is_another = found, False
         known = None if folder is None else folder.fixed_settings()
@@ -68,8 +69,8 @@ class EventTopic:
     def keep_looking(self, stop: threading.Event) -> None:
         """Looks at the topic every LOOK_SECONDS until `stop`, in a thread of its own."""
         while not stop.wait(LOOK_SECONDS):
-            # The query rides out an outage, and says so.
-            with suppress(ClusterError):
+            # The query meets an outage too, and says so.
+            with suppress(Exception):
                 if self._look() not in (None, self._topic_id):
                     self.is_another = self._topic_id is not None
 
