@@ -61,7 +61,7 @@ def test_a_topic_that_was_created_again_is_read_from_its_start(
     # More records than before: no end is below the checkpoint.
     sent = len(publish_passes(settings, LOAD, range(30, 39)))
     running = stream(settings)
-    running.wait_for(lambda: shows(settings, 30), "the views of the new topic")
+    running.wait_for(lambda: shows(settings, 30), "the views of the new topic", 240)
     running.wait_for(
         lambda: sum(int(each["records"]) for each in running.lines("batch")) == sent, "all records"
     )
@@ -69,7 +69,7 @@ def test_a_topic_that_was_created_again_is_read_from_its_start(
 
     delete_event_topic(settings)
     publish_passes(settings, LOAD, range(50, 53))
-    running.wait_for(lambda: shows(settings, 50), "the views of the third topic", 120)
+    running.wait_for(lambda: shows(settings, 50), "the views of the third topic", 240)
     assert running.terminate()[0] == 0
     stream(settings, "--once").ends_with(0)
 
@@ -82,7 +82,7 @@ def test_partitions_that_are_added_are_told_at_once(
     publish_passes(settings, LOAD, [0])
     publisher = Publisher(settings)
     running = stream(settings)
-    running.wait_for(lambda: bool(running.lines("batch")), "batch")
+    running.wait_for(lambda: bool(running.lines("batch")), "batch", 240)
     admin: Any = make_admin(settings.kafka)
     admin.create_partitions({settings.topics.replica_state: 6})
     admin.close()

@@ -43,7 +43,7 @@ def test_no_kind_of_record_ends_the_stream(
     ensure_topics(settings.kafka, settings.topics)
     publish_passes(settings, LOAD, [0])
     running = stream(settings)
-    running.wait_for(lambda: bool(running.lines("batch")), "a batch")
+    running.wait_for(lambda: bool(running.lines("batch")), "a batch", 240)
     many = [(f"header-{number}", os.urandom(100)) for number in range(1_000)]
     kinds: list[dict[str, Any]] = [
         {"key": b"k", "value": None},

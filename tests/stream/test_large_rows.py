@@ -62,7 +62,7 @@ def test_a_row_that_the_topic_refuses_is_a_dead_letter_that_names_it(
     publisher.close()
 
     running = stream(settings)
-    running.wait_for(lambda: bool(running.lines("batch")), "a batch", 150)
+    running.wait_for(lambda: bool(running.lines("batch")), "a batch", 240)
     assert [entry["bytes"] for entry in running.lines(REFUSED)] == [500_000, 250_000]
     (letter,) = letters(settings)
     assert letter.reason.startswith("a row of partition_views with the key east has 2")

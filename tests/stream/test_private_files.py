@@ -24,7 +24,7 @@ def open_to_others(folder: Path) -> list[Path]:
 
 
 def kill_after_a_batch(running: StreamProcess) -> None:
-    running.wait_for(lambda: bool(running.lines("batch")), "a batch")
+    running.wait_for(lambda: bool(running.lines("batch")), "a batch", 240)
     running.kill_tree()
 
 
@@ -45,7 +45,7 @@ def test_kills_leave_one_folder_which_the_next_start_empties(
     assert open_to_others(temporary) == []
     assert stat.S_IMODE(Path(settings.stream.checkpoint).stat().st_mode) == 0o700
     last = stream(settings)
-    last.wait_for(lambda: bool(last.lines("query started")), "the query")
+    last.wait_for(lambda: bool(last.lines("query started")), "the query", 240)
     assert last.terminate()[0] == 0
     assert [*temporary.iterdir()] == []
 

@@ -137,7 +137,7 @@ REMOVED = "deleted records that Spark cannot carry, and those of their partition
 def check_goes_on(settings: Settings, running: StreamProcess, read: int) -> None:
     """One record was removed and is a dead letter; what follows it is read, `read` in all."""
     publish_passes(settings, LOAD, [1])
-    running.wait_for(lambda: len(running.lines(REMOVED)) == 1, "the removal", 120)
+    running.wait_for(lambda: len(running.lines(REMOVED)) == 1, "the removal", 240)
     (removed,) = running.lines(REMOVED)
     assert removed["partition"] == PARTITION
     (letter,) = letters(settings)
@@ -155,7 +155,7 @@ def test_a_timestamp_that_spark_does_not_take_does_not_end_the_stream(
 ) -> None:
     running = stream(settings)
     publish_passes(settings, LOAD, [0])
-    running.wait_for(lambda: bool(running.lines("batch")), "batch")
+    running.wait_for(lambda: bool(running.lines("batch")), "batch", 240)
     send(settings, *at(-(2**62)))
     check_goes_on(settings, running, 8)
 
