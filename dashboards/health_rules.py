@@ -29,8 +29,14 @@ _SAME = "on (job, instance)"
 _EVENTS = f"{increase(series('tidemark_event_records_total'), FLOW)} > 0"
 _UNJUDGED = f"({_EVENTS} unless {_SAME} {_AGE} <= {STALE_SECONDS})"
 _UNDELIVERED = series("tidemark_deliveries_total", outcome="=~dropped|rejected")
-# It is found by the first batch after a long stop: the new process's first sample may have it.
-_OVERTAKEN = series("tidemark_stream_overtaken_records_total")
+
+
+def _found_at_a_start(metric: str) -> str:
+    """Within 15 minutes. After a long stop, the new process's first sample may have it."""
+    found = series(metric)
+    since = f"last_over_time({found}[1d] offset 15m)"
+    return f"{increase(found, '15m')} > 0 or ({found} > 0 unless {since} >= {found})"
+
 
 RULES = [
     Rule(
@@ -98,12 +104,13 @@ RULES = [
     ),
     Rule(
         "TidemarkStreamOvertaken",
-        f"{increase(_OVERTAKEN, '15m')} > 0 or ({_OVERTAKEN} > 0 unless "
-        f"last_over_time({_OVERTAKEN}[1d] offset 15m) >= {_OVERTAKEN})",
+        f"{_found_at_a_start('tidemark_stream_overtaken_records_total')} or "
+        f"{_found_at_a_start('tidemark_stream_replaced_topics_total')}",
         "warning",
         "Events were removed before the stream read them.",
         "The stream at {{ $labels.instance }} found records missing within 15 minutes: retention "
-        "passed a stream that was stopped or slow. The passes in them were not judged.",
+        "passed a stream that was stopped or slow, or the event topic was deleted and created "
+        "again. The passes in them were not judged.",
         keep="15m",
     ),
     Rule(

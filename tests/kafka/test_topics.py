@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.conftest import ROOT
 from tidemark.core.errors import ClusterError
-from tidemark.kafka import topics
+from tidemark.kafka import client, topics
 from tidemark.kafka.topics import topic_specifications
 from tidemark.settings import Connection, Topics
 
@@ -23,7 +24,11 @@ def test_topic_specifications() -> None:
         "tidemark.dead-letters": 1,
     }
     assert {configuration["min.insync.replicas"] for _, configuration in made.values()} == {"2"}
-    assert made["tidemark.replica-state"][1]["retention.ms"] == "86400000"
+    events = made["tidemark.replica-state"][1]
+    assert (events["retention.ms"], events["message.timestamp.type"]) == (
+        "86400000",
+        "LogAppendTime",
+    )
     views = made["tidemark.partition-views"][1]
     assert (views["cleanup.policy"], views["segment.ms"], views["min.cleanable.dirty.ratio"]) == (
         "compact",
@@ -40,6 +45,7 @@ class Admin:
         self.topics = topics
         self.refuses = refuses
         self.created: list[str] = []
+        self.times = "LogAppendTime"
         self.closed = False
 
     def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
@@ -57,6 +63,10 @@ class Admin:
         self.created += request
         return {"topics": [{"name": name, "error_code": self.refuses} for name in request]}
 
+    def describe_configs(self, resources: list[Any], config_filter: str) -> dict[str, Any]:
+        assert (config_filter, [each.name for each in resources]) == ("all", [STATE])
+        return {"topic": {STATE: {"message.timestamp.type": {"value": self.times}}}}
+
     def wait_for_topics(self, names: list[str]) -> None:
         assert names
 
@@ -71,7 +81,7 @@ STATE, VIEWS, ALERTS, DEAD = topic_specifications(Topics())
 @pytest.fixture
 def ensure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def run(admin: Admin, *needed: str) -> None:
-        monkeypatch.setattr(topics, "make_admin", lambda _: admin)
+        monkeypatch.setattr(client, "make_admin", lambda _: admin)
         topics.ensure_topics(Connection(), Topics(), needed or None)
         assert admin.closed
 
@@ -82,6 +92,17 @@ def test_missing_topics_are_created(ensure: Callable[..., None]) -> None:
     admin = Admin({STATE: 16})
     ensure(admin)
     assert admin.created == [VIEWS, ALERTS, DEAD]
+
+
+def test_a_start_says_that_writers_choose_the_times_of_events(ensure: Callable[..., None]) -> None:
+    admin = Admin({STATE: 16, VIEWS: 16, ALERTS: 1, DEAD: 1})
+    with capture_logs() as logs:
+        ensure(admin)
+        admin.times = "CreateTime"
+        ensure(admin)
+    risk, cure = (str(entry["event"]) for entry in logs)
+    assert risk.startswith(f"risk: who writes to {STATE} chooses the times of its records")
+    assert cure.endswith("--add-config message.timestamp.type=LogAppendTime")
 
 
 def test_topics_of_other_verbs_need_no_right(ensure: Callable[..., None]) -> None:
@@ -103,7 +124,7 @@ def test_not_permitted_is_told_from_not_there(ensure: Callable[..., None]) -> No
 
 def absent(admin: Admin) -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topics, "make_admin", lambda _: admin)
+        patch.setattr(client, "make_admin", lambda _: admin)
         return topics.absence(Connection(), STATE)
 
 

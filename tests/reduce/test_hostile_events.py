@@ -9,8 +9,9 @@ import pytest
 
 from tidemark.core.records import DeadLetter, decode_record
 from tidemark.detect.thresholds import Detection
-from tidemark.reduce import group
+from tidemark.reduce import group, partition_fold
 from tidemark.reduce.group import fold_group
+from tidemark.reduce.group_state import decode_group
 from tidemark.reduce.rows import RawRecord, Row
 
 SAMPLES = [{"broker": broker, "log_end_offset": 7, "high_watermark": 7} for broker in (1, 2)]
@@ -34,6 +35,7 @@ PASS = {
     "period_ms": 1000.0,
     "brokers": [{"broker": 1, "outcome": "ok"}],
 }
+HEAD = {"v": 1, "cluster": "east", "collector": "c", "collector_epoch": 1, "pass": 1}
 
 
 def fold(
@@ -42,6 +44,12 @@ def fold(
     head = {"v": 1, "cluster": "east", "collector": "c", "collector_epoch": 1, "pass": number}
     record = RawRecord(0, 0, 0.0, json.dumps({**head, "events": events}).encode())
     return fold_group(blob, [record], Detection(), 0, 1)
+
+
+def at(stored_at: float, number: int, *events: dict[str, Any]) -> RawRecord:
+    """A record of the same collector as Kafka stored it at a time."""
+    head = {"v": 1, "cluster": "east", "collector": "c", "collector_epoch": 1, "pass": number}
+    return RawRecord(0, int(stored_at), stored_at, json.dumps({**head, "events": events}).encode())
 
 
 def letters(rows: list[Row]) -> list[DeadLetter]:
@@ -90,3 +98,53 @@ def test_an_event_on_which_the_reducer_fails_is_a_dead_letter(
         b"east",
         b"east/1",
     ]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        at(102.0, 2**63 - 1, {**OBSERVATION, "observed_at": 3.0}),
+        at(102.0, 2, {**PASS, "number": 2**63 - 1}),
+        at(102.0, 1 + 121, {**OBSERVATION, "observed_at": 9e10}),
+    ],
+    ids=["observation", "pass", "a little too far"],
+)
+def test_a_pass_that_its_collector_cannot_have_reached_hides_nothing(forged: RawRecord) -> None:
+    first = at(100.0, 1, OBSERVATION, PASS)
+    moved = {**OBSERVATION, "observed_at": 30.0, "leader": 2, "leader_epoch": 1}
+    next_pass = {**PASS, "number": 2, "ended_at": 31.0, "monotonic": 31.0}
+    records = [first, forged, at(130.0, 2, moved, next_pass)]
+    _, rows = fold_group(None, records, Detection(), 0, 1)
+    (letter,) = letters(rows)
+    assert (letter.offset, letter.field) == (102, "$.pass")
+    assert "is beyond what collector c can have reached: its newest pass is 1" in letter.reason
+    newest = [row.value for row in rows if row.key == b"east/orders/0"][-1]
+    assert newest is not None
+    assert json.loads(newest)["leader"] == 2
+
+
+def test_passes_that_were_lost_on_the_way_are_no_reason_to_refuse_the_next() -> None:
+    records = [at(100.0, 1, OBSERVATION, PASS)]
+    for stored_at, number in ((101.0, 90), (1000.0, 9000), (1001.0, 9100)):
+        later = {"observed_at": stored_at, "partition": number}
+        end = {**PASS, "number": number, "ended_at": stored_at, "monotonic": stored_at}
+        records.append(at(stored_at, number, {**OBSERVATION, **later}, end))
+    assert letters(fold_group(None, records, Detection(), 0, 1)[1]) == []
+
+
+def test_made_up_clusters_and_partitions_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group, "MAX_CLUSTERS", 2)
+    monkeypatch.setattr(partition_fold, "MAX_PARTITIONS", 20)
+    clusters = [
+        RawRecord(0, n, 0.0, json.dumps({**HEAD, "cluster": f"c{n}", "events": [PASS]}).encode())
+        for n in range(4)
+    ]
+    blob, rows = fold_group(None, clusters, Detection(), 0, 2)
+    reasons = {letter.reason for letter in letters(rows)}
+    assert (reasons, len(letters(rows))) == ({"a group holds 2 clusters at most"}, 2)
+
+    made_up = [{**OBSERVATION, "partition": number} for number in range(30)]
+    events = RawRecord(0, 9, 0.0, json.dumps({**HEAD, "cluster": "c0", "events": made_up}).encode())
+    blob, rows = fold_group(blob, [events], Detection(), 0, 2)
+    assert len(decode_group(blob).partitions) == 30 - len(letters(rows)) == 10
+    assert letters(rows)[0].reason == "the group holds too many partitions to take another"

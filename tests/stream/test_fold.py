@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
+import pytest
 from pyspark import cloudpickle
 
 from tests.stream.synthetic import SyntheticPasses, reduce_all
+from tidemark.core.records import DeadLetter, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Topics
+from tidemark.stream import fold
 from tidemark.stream.fold import MAX_ROWS, make_fold
 
 TOPICS = Topics(partitions=2)
@@ -44,8 +47,11 @@ def records_of(group: int, passes: Iterable[int]) -> list[RawRecord]:
 
 
 def frame(records: list[RawRecord]) -> pd.DataFrame:
-    rows = [(None, r.value, r.partition, r.offset, int(r.timestamp * 1000)) for r in records]
-    return pd.DataFrame(rows, columns=["key", "value", "partition", "offset", "timestamp_ms"])
+    rows = [
+        (r.value, len(r.value or b""), r.partition, r.offset, int(r.timestamp * 1000))
+        for r in records
+    ]
+    return pd.DataFrame(rows, columns=["value", "size", "partition", "offset", "timestamp_ms"])
 
 
 def run(state: State, group: int, frames: list[pd.DataFrame]) -> list[tuple[Any, ...]]:
@@ -96,6 +102,23 @@ def test_unreadable_and_empty_records_become_dead_letters_and_stop_nothing() -> 
     bad = [RawRecord(0, 100, 1.8e9, b"\xff{"), RawRecord(0, 101, 1.8e9, None)]
     rows = run(State(), 0, [frame([bad[0], *good, bad[1]])])
     assert [row[1] for row in rows if row[0] == TOPICS.dead_letters] == [b"0/100", b"0/101"]
+    assert [row for row in rows if row[0] != TOPICS.dead_letters] == expected(good)
+
+
+def test_what_a_batch_has_beyond_the_bound_is_a_dead_letter_and_takes_no_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    good = records_of(0, range(1))
+    monkeypatch.setattr(fold, "MAX_GROUP_BYTES", 5_000_000)
+    huge = [RawRecord(0, 100 + n, 1.8e9, b" " * 1_000_000) for n in range(7)]
+    read = fold.records_of([frame([*good, *huge])])
+    assert sum(len(record.value or b"") for record in read) < 6_000_000
+    assert [record.size for record in read[-4:]] == [None, 1_000_000, 1_000_000, 1_000_000]
+    rows = run(State(), 0, [frame([*good, *huge])])
+    letters = [decode_record(row[2]) for row in rows if row[0] == TOPICS.dead_letters]
+    reasons = [letter.reason for letter in letters if isinstance(letter, DeadLetter)]
+    assert len(reasons) == len(huge)
+    assert reasons[-1] == "the record has 1000000 bytes, too many to be read here"
     assert [row for row in rows if row[0] != TOPICS.dead_letters] == expected(good)
 
 

@@ -72,6 +72,10 @@ def test_a_step_of_the_start_that_hangs_is_not_healthy(
         "ended": (command, lambda *_: nullcontext()),
         "start_worker": (command, nothing),
         "open_checkpoint": (checkpoint, nothing),
+        "EventTopic": (
+            command,
+            lambda *_: SimpleNamespace(check=nothing, keep_looking=nothing),
+        ),
         "step_over": (command, nothing),
     }
     for each, (module, value) in places.items():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
+from kafka.admin import ConfigResource, ConfigResourceType
 from structlog.testing import capture_logs
 
 from tests.stream.conftest import StreamProcess
@@ -14,7 +15,7 @@ from tests.stream.synthetic import SyntheticPasses
 from tests.stream.topics import publish_passes, read_all
 from tidemark.core.errors import TidemarkError
 from tidemark.core.records import DeadLetter, decode_record
-from tidemark.kafka.client import make_producer
+from tidemark.kafka.client import make_admin, make_producer
 from tidemark.kafka.topic_reader import TopicReader
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
@@ -45,8 +46,14 @@ class DamagedCheckpoint(FakeCheckpoint):
 
 
 def send(settings: Settings, *records: dict[str, Any]) -> None:
-    """Creates the topics; a batch of one record for each, in gzip."""
+    """A batch of one record for each, in gzip, to a topic whose writers choose the times."""
     ensure_topics(settings.kafka, settings.topics)
+    admin: Any = make_admin(settings.kafka)
+    own_times = {"message.timestamp.type": "CreateTime"}
+    admin.alter_configs(
+        [ConfigResource(ConfigResourceType.TOPIC, settings.topics.replica_state, own_times)]
+    )
+    admin.close()
     producer: Any = make_producer(
         settings.kafka, compression_type="gzip", max_request_size=2**30, linger_ms=0
     )
@@ -62,6 +69,10 @@ def zeros(*sizes: int) -> list[dict[str, Any]]:
 
 def at(*timestamps_ms: int) -> list[dict[str, Any]]:
     return [{"value": b"{}", "timestamp_ms": each} for each in timestamps_ms]
+
+
+def step(settings: Settings, checkpoint: FakeCheckpoint) -> bool:
+    return step_over(settings, cast(Any, checkpoint))
 
 
 def log_start(settings: Settings) -> int:
@@ -82,16 +93,16 @@ def test_only_the_batch_that_was_cut_short_is_read_and_what_cannot_be_unpacked_g
         DamagedCheckpoint(topic, (1, 4)),
     ]
     for checkpoint in unread:
-        step_over(settings, checkpoint)
+        step(settings, checkpoint)
         assert log_start(settings) == 0
     with capture_logs() as logs:
-        step_over(settings, FakeCheckpoint(topic, (1, 5)))
+        step(settings, FakeCheckpoint(topic, (1, 5)))
     assert log_start(settings) == 4
     (entry,) = logs
     assert (entry["partition"], entry["offsets"]) == (PARTITION, "3 to 3")
     assert entry["reason"] == "its records unpack to over 16777216 bytes"
     # The first batch of a checkpoint begins where the topic does.
-    step_over(settings, FakeCheckpoint(topic, (6,)))
+    step(settings, FakeCheckpoint(topic, (6,)))
     assert log_start(settings) == 6
 
 
@@ -108,9 +119,9 @@ def test_a_timestamp_that_spark_does_not_take_is_a_dead_letter_that_names_its_pl
 ) -> None:
     topic = settings.topics.replica_state
     send(settings, *at(0, -MAX_TIMESTAMP_MS, -MAX_TIMESTAMP_MS - 1, 1, -(2**62), 2))
-    step_over(settings, FakeCheckpoint(topic, (1, 2)))
+    step(settings, FakeCheckpoint(topic, (1, 2)))
     assert (log_start(settings), letters(settings)) == (0, [])
-    step_over(settings, FakeCheckpoint(topic, (1, 6)))
+    step(settings, FakeCheckpoint(topic, (1, 6)))
     assert log_start(settings) == 5
     first, second = letters(settings)
     assert (first.partition, first.offset, second.offset) == (PARTITION, 2, 4)
@@ -120,31 +131,42 @@ def test_a_timestamp_that_spark_does_not_take_is_a_dead_letter_that_names_its_pl
     )
 
 
-@pytest.mark.parametrize(
-    ("make", "number"),
-    [pytest.param(zeros, 700_000_000, marks=pytest.mark.soak), (at, -(2**62))],
-    ids=["unpacks to 700 MB", "timestamp"],
-)
-def test_a_record_that_ends_the_stream_ends_it_once(
-    settings: Settings,
-    stream: Callable[..., StreamProcess],
-    make: Callable[[int], list[dict[str, Any]]],
-    number: int,
+REMOVED = "deleted records that Spark cannot carry, and those of their partition not read before"
+
+
+def check_goes_on(settings: Settings, running: StreamProcess, read: int) -> None:
+    """One record was removed and is a dead letter; what follows it is read, `read` in all."""
+    publish_passes(settings, LOAD, [1])
+    running.wait_for(lambda: len(running.lines(REMOVED)) == 1, "the removal", 240)
+    (removed,) = running.lines(REMOVED)
+    assert removed["partition"] == PARTITION
+    (letter,) = letters(settings)
+    assert (letter.partition, str(letter.offset)) == (PARTITION, removed["offsets"].split()[-1])
+    running.wait_for(
+        lambda: sum(int(batch["records"]) for batch in running.lines("batch")) >= read, "pass"
+    )
+    removal = "events were removed from the topic before they were read"
+    running.wait_for(lambda: bool(running.lines(removal)), "the count")
+    assert running.process.poll() is None
+
+
+def test_a_timestamp_that_spark_does_not_take_does_not_end_the_stream(
+    settings: Settings, stream: Callable[..., StreamProcess]
+) -> None:
+    running = stream(settings)
+    publish_passes(settings, LOAD, [0])
+    running.wait_for(lambda: bool(running.lines("batch")), "batch", 240)
+    send(settings, *at(-(2**62)))
+    check_goes_on(settings, running, 8)
+
+
+@pytest.mark.soak
+def test_a_batch_that_takes_more_memory_than_java_has_ends_the_stream_once(
+    settings: Settings, stream: Callable[..., StreamProcess]
 ) -> None:
     first = stream(settings)
     publish_passes(settings, LOAD, [0])
     first.wait_for(lambda: bool(first.lines("batch")), "batch")
-    send(settings, *make(number))
+    send(settings, *zeros(700_000_000))
     assert first.process.wait(120) == 1
-    publish_passes(settings, LOAD, [1])
-    again = stream(settings)
-    again.wait_for(lambda: bool(again.lines("batch")), "batch")
-    (removed,) = again.lines(
-        "deleted records that Spark cannot carry, and those of their partition not read before"
-    )
-    assert removed["partition"] == PARTITION
-    (letter,) = letters(settings)
-    assert (letter.partition, str(letter.offset)) == (PARTITION, removed["offsets"].split()[-1])
-    again.wait_for(lambda: sum(int(b["records"]) for b in again.lines("batch")) >= 4, "pass")
-    assert again.lines("events were removed from the topic before they were read")
-    assert again.process.poll() is None
+    check_goes_on(settings, stream(settings), 4)

@@ -46,6 +46,22 @@ def test_check_config_without_a_file_warns_that_nothing_is_watched() -> None:
     assert tidemark("check-config", "--json").err == ""
 
 
+@pytest.mark.parametrize(
+    ("stream", "warned"),
+    [
+        ("{master: 'spark://host:7077'}", True),
+        ("{master: 'local-cluster[2,1,1024]', spark: {spark.authenticate: 'false'}}", True),
+        ("{master: yarn, spark: {spark.authenticate: 'true'}}", False),
+        ("{master: 'local[4]'}", False),
+    ],
+)
+def test_a_spark_whose_ports_ask_for_no_secret_is_warned_of(
+    tmp_path: Path, stream: str, warned: bool
+) -> None:
+    shown = configured(tmp_path, f"clusters: [{{name: east}}]\nstream: {stream}", "check-config")
+    assert ("warning: stream.spark: spark.authenticate is not true" in shown.err) is warned
+
+
 def test_a_file_of_collectors_may_have_what_the_streams_client_cannot_take(tmp_path: Path) -> None:
     text = "kafka: {client: {proxy_url: 'http://p:3128'}}"
     assert "kafka.client.proxy_url" in configured(tmp_path, text, "check-config", code=2).err

@@ -72,6 +72,8 @@ class CollectorClock(Struct, array_like=True):
     # (leader, follower) -> when `Pass.links` had it last, the partitions in which the follower had
     # to fetch, and when it was late in most of them: within LINK_SECONDS, at most MAX_LINKS.
     links: dict[tuple[int, int], tuple[float, int, float]] = {}
+    # When Kafka stored the pass, Unix seconds; 0: not known.
+    stored_at: float = 0.0
 
 
 class PurgatorySample(Struct, array_like=True):

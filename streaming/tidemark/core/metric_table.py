@@ -158,6 +158,11 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("stream", "histogram", "seconds", ()): {
         "tidemark_stream_batch_duration_seconds": "Duration of a micro-batch.",
     },
+    ("stream", "counter", "topics", ()): {
+        "tidemark_stream_replaced_topics_total": (
+            "Times that the event topic was found deleted and created again."
+        ),
+    },
     ("stream", "counter", "records", ()): {
         "tidemark_stream_input_records_total": "Kafka records read from the event topic.",
         "tidemark_stream_overtaken_records_total": (

@@ -29,6 +29,10 @@ TURN: Final = 0.75
 # After this many passes of an older process without one of the newer process, the newer one is
 # gone: its clock was ahead.
 SET_BACK_PASSES: Final = 30
+# How far a record may be ahead of its collector's newest pass: records of some passes may be lost,
+# which takes the time of these passes.
+PASSES_AHEAD: Final = 100
+PASSES_PER_SECOND: Final = 10
 # A little less than the default time between two reads of JMX.
 PURGATORY_SECONDS: Final = 9.0
 # Elections of the metadata quorum are counted over this time; its epoch is kept so often.
@@ -47,7 +51,9 @@ FIELD_GROUPS: Final[dict[str, tuple[str, ...]]] = {
 _SPECIAL: Final = frozenset({"incarnation", *FIELD_GROUPS["jmx"]})
 
 
-def advance_clock(cluster: ClusterState, name: str, collector_epoch: int, event: Pass) -> bool:
+def advance_clock(
+    cluster: ClusterState, name: str, collector_epoch: int, event: Pass, stored_at: float = 0.0
+) -> bool:
     """Moves a collector's clock. False for a repeated pass, or one of a replaced process."""
     clock = cluster.collectors.get(name)
     if clock is not None and clock.collector_epoch > collector_epoch:
@@ -77,7 +83,7 @@ def advance_clock(cluster: ClusterState, name: str, collector_epoch: int, event:
         fresh.in_sync = clock.in_sync
         fresh.blind_passes = clock.blind_passes
     fresh.blind_passes = fresh.blind_passes + 1 if _is_blind(event) else 0
-    fresh.partitions = event.partitions
+    fresh.partitions, fresh.stored_at = event.partitions, stored_at
     fresh.links = _recent_links({} if is_new_process or clock is None else clock.links, event)
     for answer in event.brokers:
         if answer.preferred is not None and answer.preferred_led is not None:
@@ -96,6 +102,16 @@ def advance_clock(cluster: ClusterState, name: str, collector_epoch: int, event:
         for other in cluster.collectors.values():
             other.silent_from.pop(oldest, None)
     return True
+
+
+def has_reached(clock: CollectorClock, pass_number: int, stored_at: float) -> bool:
+    """Whether a collector can have begun a pass when Kafka stored its record.
+
+    One that it has not reached would make all its passes up to there old ones. It does at most one
+    in each period, and the period may become shorter.
+    """
+    passes = PASSES_AHEAD + PASSES_PER_SECOND * max(0.0, stored_at - clock.stored_at)
+    return clock.stored_at == 0.0 or pass_number <= clock.pass_number + passes
 
 
 def _recent_links(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -77,6 +78,21 @@ def check_reachable(connection: Connection, timeout_seconds: float = BOOTSTRAP_S
 def make_admin(connection: Connection, **options: Any) -> Any:
     """A KafkaAdminClient; the caller closes it. Raises as `check_reachable` does."""
     return _make(KafkaAdminClient, connection, (), options)
+
+
+@contextlib.contextmanager
+def administration(connection: Connection, purpose: str) -> Iterator[Any]:
+    """A KafkaAdminClient for a while.
+
+    What Kafka refuses meanwhile is raised as ClusterError: "cannot (purpose): ...".
+    """
+    admin = make_admin(connection)
+    try:
+        yield admin
+    except kafka_errors.KafkaError as error:
+        raise ClusterError(f"cannot {purpose}: {explain(error)}.") from None
+    finally:
+        admin.close()
 
 
 def make_producer(connection: Connection, **options: Any) -> Any:

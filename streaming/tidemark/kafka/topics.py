@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+import structlog
 from kafka import errors as kafka_errors
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from tidemark.core.errors import ClusterError
-from tidemark.kafka.client import explain, make_admin
+from tidemark.kafka.client import administration
 from tidemark.settings import Connection, Topics
 
 # Kafka's default. Written down: it bounds a record also where the brokers' default was raised.
@@ -19,9 +21,14 @@ _NOT_THERE: Final = (
     kafka_errors.UnknownTopicOrPartitionError.errno,
     kafka_errors.LeaderNotAvailableError.errno,
 )
+# Of the event topic: no writer chooses the time of its records.
+TIMESTAMP_OPTION: Final = "message.timestamp.type"
+TIMESTAMP_TYPE: Final = "LogAppendTime"
 DAY_MS: Final = 24 * 3_600_000
 # How the number of partitions of the event topic is changed.
 PROCEDURE: Final = 'docs/operations.md, "Change the number of groups"'
+
+log = structlog.get_logger()
 
 # name -> (partitions, configuration)
 Specifications = dict[str, tuple[int, dict[str, str]]]
@@ -49,7 +56,7 @@ def topic_specifications(topics: Topics) -> Specifications:
         "min.cleanable.dirty.ratio": "0.1",
     }
     return {
-        topics.replica_state: (topics.partitions, day),
+        topics.replica_state: (topics.partitions, {**day, TIMESTAMP_OPTION: TIMESTAMP_TYPE}),
         topics.partition_views: (topics.partitions, compacted),
         topics.alerts: (1, week),
         topics.dead_letters: (1, week),
@@ -71,13 +78,12 @@ def ensure_topics(
     """
     wanted = topic_specifications(topics)
     needed = wanted.keys() if needed is None else needed
-    admin = make_admin(connection)
-    try:
+    with administration(connection, "prepare Tidemark's topics") as admin:
         states = topic_states(admin, wanted)
         for name, (partitions, _) in wanted.items():
             exist = states[name].partitions
             if exist not in (None, partitions) and name != topics.partition_views:
-                raise TopicMismatchError(_mismatch(name, exist, partitions, topics))
+                raise TopicMismatchError(mismatch(name, exist, partitions, topics))
             if states[name].denied and name in needed:
                 raise ClusterError(denial(name))
         missing = {
@@ -87,13 +93,12 @@ def ensure_topics(
         }
         if missing:
             _create(admin, missing, topics, needed)
-    except kafka_errors.KafkaError as error:
-        raise ClusterError(f"cannot prepare Tidemark's topics: {explain(error)}.") from None
-    finally:
-        admin.close()
+        for line in time_lines(admin, topics.replica_state, connection.bootstrap_servers):
+            log.warning(line.strip())
 
 
-def _mismatch(name: str, exist: int, wanted: int, topics: Topics) -> str:
+def mismatch(name: str, exist: int | None, wanted: int, topics: Topics) -> str:
+    """What to do about a topic with another number of partitions than the configuration says."""
     if name != topics.replica_state:
         return (
             f"topic {name} has {exist} partitions; its order needs exactly {wanted}. Delete it, "
@@ -107,10 +112,14 @@ def _mismatch(name: str, exist: int, wanted: int, topics: Topics) -> str:
 
 
 class TopicState(NamedTuple):
-    """`partitions` is None where the topic does not exist, and where it may not be described."""
+    """`partitions` is None where the topic does not exist, and where it may not be described.
+
+    `topic_id` is None there too, and before Kafka 2.8.
+    """
 
     partitions: int | None
     denied: bool
+    topic_id: str | None = None
 
 
 def topic_states(admin: Any, names: Iterable[str]) -> dict[str, TopicState]:
@@ -121,20 +130,49 @@ def topic_states(admin: Any, names: Iterable[str]) -> dict[str, TopicState]:
         if code not in {0, _DENIED, *_NOT_THERE}:
             raise kafka_errors.for_code(code)(topic["name"])
         partitions = len(topic["partitions"]) if exists else None
-        states[topic["name"]] = TopicState(partitions, code == _DENIED)
+        states[topic["name"]] = TopicState(partitions, code == _DENIED, topic.get("topic_id"))
     return states
+
+
+def describe_topic(connection: Connection, name: str) -> TopicState:
+    """The state of one topic. Raises ClusterError."""
+    with administration(connection, f"describe topic {name}") as admin:
+        return topic_states(admin, [name])[name]
+
+
+def topic_option(admin: Any, topic: str, option: str) -> str | None:
+    """An option of a topic; None where brokers do not say it, such as without DescribeConfigs."""
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {option: None})
+    try:
+        answer = admin.describe_configs([resource], config_filter="all")
+    except kafka_errors.KafkaError:
+        return None
+    value = answer.get("topic", {}).get(topic, {}).get(option, {}).get("value")
+    return None if value is None else str(value)
+
+
+def option_command(servers: Iterable[str], topic: str, option: str, value: object) -> str:
+    """The command that sets an option of a topic."""
+    return (
+        f"kafka-configs.sh --bootstrap-server {','.join(servers)} --alter --entity-type topics "
+        f"--entity-name {topic} --add-config {option}={value}"
+    )
+
+
+def time_lines(admin: Any, topic: str, servers: Iterable[str]) -> Iterator[str]:
+    """The risk and its cure where writers choose the timestamps of the event topic's records."""
+    found = topic_option(admin, topic, TIMESTAMP_OPTION)
+    if found not in (None, TIMESTAMP_TYPE):
+        yield (
+            f"risk: who writes to {topic} chooses the times of its records, and may take one that "
+            "Spark cannot carry or that retention never reaches; set:"
+        )
+        yield f"  {option_command(servers, topic, TIMESTAMP_OPTION, TIMESTAMP_TYPE)}"
 
 
 def absence(connection: Connection, name: str) -> str:
     """Why a topic cannot be seen, as a sentence with the cure. Raises ClusterError."""
-    admin = make_admin(connection)
-    try:
-        denied = topic_states(admin, [name])[name].denied
-    except kafka_errors.KafkaError as error:
-        raise ClusterError(f"cannot describe topic {name}: {explain(error)}.") from None
-    finally:
-        admin.close()
-    if denied:
+    if describe_topic(connection, name).denied:
         return denial(name)
     return (
         f"topic {name} does not exist. Start `tidemark collect` once, which creates "

@@ -46,6 +46,6 @@ class Failures:
 
 
 def reducer_failure(error: Exception) -> WireError:
-    """The reason of a dead letter for what passed every check, and failed."""
+    """The reason of a dead letter for what passed every check of the schema, and failed."""
     text = str(error) if isinstance(error, PartialFailureError) else repr(error)
-    return WireError(f"the reducer failed: {text}")
+    return error if isinstance(error, WireError) else WireError(f"the reducer failed: {text}")

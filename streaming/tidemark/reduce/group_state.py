@@ -15,6 +15,9 @@ from tidemark.core.errors import StateError, TidemarkError
 from tidemark.reduce.failures import Failures
 
 GROUP_VERSION: Final = 1
+MAX_CLUSTERS: Final = 256
+# Over all groups: an equal part of it in each.
+MAX_PARTITIONS: Final = 1_000_000
 
 
 class GroupState(Struct, array_like=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidemark.core import activity
 from tidemark.core.cluster import ClusterState
+from tidemark.core.errors import WireError
 from tidemark.core.events import (
     Ack,
     Audit,
@@ -24,6 +25,7 @@ from tidemark.evolve.metadata_log import evolve_change, is_new_record
 from tidemark.evolve.observation import evolve, is_newer
 from tidemark.evolve.recreation import is_new_topic, is_other_topic
 from tidemark.reduce.failures import Failures
+from tidemark.reduce.group_state import MAX_PARTITIONS
 from tidemark.reduce.judge import EMPTY, DecodedPartition
 from tidemark.reduce.pass_fold import PassFold
 from tidemark.reduce.rows import tombstone
@@ -102,6 +104,8 @@ class PartitionFold(PassFold):
             self._publish_alerts(self._judge.close_deleted(partition, at))
             partition = None
         if partition is None:
+            if len(self.state.partitions) + len(self._decoded) >= MAX_PARTITIONS / self._groups:
+                raise WireError("the group holds too many partitions to take another", "$.topic")
             partition = self._decoded[key] = DecodedPartition(key, after, activity.NONE)
         else:
             before, partition.state = partition.state, after

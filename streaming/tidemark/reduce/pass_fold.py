@@ -39,9 +39,14 @@ LATEST_SECONDS: Final = 2 * max(MAX_REFRESH_SECONDS, REASSERT_SECONDS)
 class PassFold(DecodedGroup):
     """Folds the pass records of a group."""
 
+    # When Kafka stored the record that is folded, Unix seconds; 0: not known.
+    stored_at = 0.0
+
     def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
         """One that fails is done as far as possible. Raises PartialFailureError at its end."""
-        if not advance_clock(cluster, batch.collector, batch.collector_epoch, event):
+        if not advance_clock(
+            cluster, batch.collector, batch.collector_epoch, event, self.stored_at
+        ):
             return
         now, failures = event.ended_at, Failures()
         try:

@@ -14,9 +14,11 @@ from tidemark.reduce.rows import RawRecord, Row, dead_letter_row
 
 # Of key and value, not compressed. Kafka's default of max.message.bytes is 1,048,588.
 MAX_ROW_BYTES: Final = 1_000_000
+# A dead letter fits in it, and most views do: a smaller bound is not tried.
+LEAST_ROW_BYTES: Final = 125_000
 
 
-def fitting(row: Row, record: RawRecord) -> Row:
+def fitting(row: Row, record: RawRecord, bound: int = MAX_ROW_BYTES) -> Row:
     """The row, cut to the bound where it is larger. `record`: what it follows from.
 
     Of a view go, in this order and as far as needed, the JMX figures of nodes that are no brokers
@@ -24,7 +26,7 @@ def fitting(row: Row, record: RawRecord) -> Row:
     brokers answer, leadership, replicas and alerts are never cut: a row that is still larger
     becomes a dead letter.
     """
-    if _size(row) <= MAX_ROW_BYTES:
+    if _size(row) <= bound:
         return row
     assert row.value is not None
     try:
@@ -34,11 +36,11 @@ def fitting(row: Row, record: RawRecord) -> Row:
     cut = row
     for _ in _cuts(content):
         cut = row._replace(value=encode_record(content))
-        if _size(cut) <= MAX_ROW_BYTES:
+        if _size(cut) <= bound:
             return cut
     key = row.key.decode(errors="replace")
     reason = f"a row of {row.destination} with the key {key} has {_size(row)} bytes, and cut by the"
-    error = WireError(f"{reason} rules {_size(cut)}: the bound is {MAX_ROW_BYTES}")
+    error = WireError(f"{reason} rules {_size(cut)}: the bound is {bound}")
     return dead_letter_row(record, error, row.value)
 
 

@@ -21,6 +21,8 @@ class RawRecord(NamedTuple):
     # When Kafka stored it, Unix seconds.
     timestamp: float
     value: bytes | None
+    # Bytes of the value where only its beginning was read.
+    size: int | None = None
 
 
 class Row(NamedTuple):

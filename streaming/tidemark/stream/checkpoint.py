@@ -8,8 +8,8 @@ the JVM reads and writes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -41,6 +41,8 @@ class FixedSettings(Struct, kw_only=True):
     topic: str
     partitions: int
     store_provider: str
+    # Which topic of that name was read, where brokers say it; it may change.
+    topic_id: str | None = None
 
 
 # Field -> the setting that decides it.
@@ -103,10 +105,7 @@ class CheckpointFolder:
             return any(bool(self._files.exists(path)) for path in paths)
 
     def write(self, fixed: FixedSettings) -> None:
-        data = json.format(json.encode(fixed)) + b"\n"
-        with _errors("write", self.checkpoint):
-            path = self._path(self._folder, FILE)
-            _write(self._jvm, self._files, self._folder, path, data)
+        self._write(FILE, json.format(json.encode(fixed)) + b"\n")
 
     def batches(self) -> tuple[int, int]:
         """The newest batch that was planned and the newest that was committed; -1: none."""
@@ -114,9 +113,36 @@ class CheckpointFolder:
 
     def planned_offsets(self, batch: int) -> str:
         """The Kafka offsets up to which a batch reads, in Spark's JSON."""
+        return self._plan(batch)[-1]
+
+    def begin_again(self, topic: str, starts: Mapping[int, int]) -> None:
+        """Has the batch after the next one begin at `starts`; the next one reads nothing.
+
+        Only while no query runs. It is planned as Spark does it: the last line of its file in
+        `offsets` says where it ends, and a batch that ends before its start has no records.
+        """
+        planned, committed = self.batches()
+        if planned >= 0:
+            offsets = json.encode({topic: {str(number): at for number, at in starts.items()}})
+            lines = [*self._plan(planned)[:-1], offsets.decode()]
+            self._write(f"offsets/{committed + 1}", "\n".join(lines).encode())
+
+    def _plan(self, batch: int) -> list[str]:
         with _errors("read", self.checkpoint):
-            path = self._path(self._path(self._folder, "offsets"), str(batch))
-            return _read(self._jvm, self._files, path).splitlines()[-1]
+            path = self._path(self._folder, f"offsets/{batch}")
+            return _read(self._jvm, self._files, path).splitlines()
+
+    def _write(self, name: str, data: bytes) -> None:
+        """By a rename: a start that is killed here leaves no file or a whole one."""
+        with _errors("write", self.checkpoint):
+            path, draft = (self._path(self._folder, each) for each in (name, f".{FILE}.draft"))
+            self._files.mkdirs(self._folder)
+            with closing(self._files.create(draft, True)) as stream:
+                stream.write(bytearray(data))
+            if self._files.exists(path):
+                self._files.delete(path, False)
+            if not self._files.rename(draft, path):
+                raise OSError(f"{name} could not be renamed into place")
 
     def _newest(self, name: str) -> int:
         with _errors("read", self.checkpoint):
@@ -168,26 +194,8 @@ def fix_settings(folder: CheckpointFolder, wanted: FixedSettings) -> None:
 
 
 def _read(jvm: Any, files: Any, path: Any) -> str:
-    stream = files.open(path)
-    try:
+    with closing(files.open(path)) as stream:
         return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-    finally:
-        stream.close()
-
-
-def _write(jvm: Any, files: Any, folder: Any, path: Any, data: bytes) -> None:
-    """By a rename: a start that is killed here leaves no file or a whole one."""
-    files.mkdirs(folder)
-    draft = jvm.org.apache.hadoop.fs.Path(folder, f".{FILE}.draft")
-    stream = files.create(draft, True)
-    try:
-        stream.write(bytearray(data))
-    finally:
-        stream.close()
-    if files.exists(path):
-        files.delete(path, False)
-    if not files.rename(draft, path):
-        raise OSError(f"{FILE} could not be renamed into place")
 
 
 def decode_fixed_settings(data: str, checkpoint: str) -> FixedSettings:

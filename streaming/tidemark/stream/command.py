@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 from functools import partial
 from operator import call
 from pathlib import Path
@@ -18,10 +19,12 @@ from tidemark.core.errors import TidemarkError
 from tidemark.core.extras import missing_package
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topics import ensure_topics
+from tidemark.reduce.row_size import MAX_ROW_BYTES
 from tidemark.settings import Settings
+from tidemark.stream.event_topic import EventTopic
 from tidemark.stream.failures import spark_errors
 from tidemark.stream.health import ATTEMPT_SECONDS, START_SECONDS, StreamHealth
-from tidemark.stream.query import watch
+from tidemark.stream.query import recover, watch
 from tidemark.stream.session import prepare_java, start_session
 from tidemark.stream.spark_internals import read_progress
 from tidemark.stream.start import import_packages, start_worker
@@ -113,20 +116,30 @@ def run(settings: Settings, once: bool = False) -> None:
                 folder = open_checkpoint(spark, settings)
                 read_progress(progress_event)
                 spark.streams.addListener(Listener(metrics, health.moved))
-            check = health.timed(
-                "the check of the last batch",
-                ATTEMPT_SECONDS,
-                partial(step_over, settings, folder),
-            )
+            topic = EventTopic(settings, folder, metrics.replaced.inc)
+            threading.Thread(target=topic.keep_looking, args=(stop.requested,), daemon=True).start()
+            timed = partial(health.timed, "the check of the last batch", ATTEMPT_SECONDS)
+            check, pass_by = timed(topic.check), timed(partial(step_over, settings, folder))
+            max_row_bytes = MAX_ROW_BYTES
             while not stop.requested.is_set():
                 attempt(check)
+                attempt(pass_by)
                 health.started()
-                query = start_query(spark, settings, once)
-                outage = watch(query, stop.requested, options.checkpoint, restart=not once)
+                query = start_query(spark, settings, once, max_row_bytes)
+                try:
+                    outage = watch(
+                        query,
+                        stop.requested,
+                        options.checkpoint,
+                        restart=not once,
+                        topic=None if once else topic,
+                    )
+                except TidemarkError as error:
+                    max_row_bytes = recover(error, max_row_bytes, partial(attempt, pass_by))
+                    continue
                 if health.has_moved:
                     runs.succeeded()
                 health.ended()
                 if outage is None:
                     return
                 stop.requested.wait(runs.failed(outage))
-                attempt(prepare)

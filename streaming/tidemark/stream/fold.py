@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from tidemark.core.events import MAX_BYTES
 from tidemark.detect.thresholds import Detection
 from tidemark.garbage_collector import collection_paused
 from tidemark.reduce.group import fold_group
-from tidemark.reduce.rows import RawRecord, Row
+from tidemark.reduce.row_size import MAX_ROW_BYTES
+from tidemark.reduce.rows import MAX_PAYLOAD, RawRecord, Row
 from tidemark.settings import Topics
 from tidemark.stream.stored_state import from_stored, to_stored
 
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 
 STATE_SCHEMA: Final = "state binary"
 ROW_SCHEMA: Final = "topic string, key binary, value binary"
+# Of a record; collectors write a quarter of it at most.
+MAX_VALUE_BYTES: Final = 4 * MAX_BYTES
+# Of a group in one batch. A batch at the default of stream.max_offsets_per_trigger, all of it in
+# one Kafka partition, has less from collectors. A worker of much more would be killed.
+MAX_GROUP_BYTES: Final = 2**30
 # In one frame returned to Spark.
 MAX_ROWS: Final = 2_000
 
@@ -30,7 +37,9 @@ FoldFunction = Callable[
 ]
 
 
-def make_fold(detection: Detection, topics: Topics) -> FoldFunction:
+def make_fold(
+    detection: Detection, topics: Topics, max_row_bytes: int = MAX_ROW_BYTES
+) -> FoldFunction:
     """The function that `applyInPandasWithState` calls once per group and batch."""
     groups = topics.partitions
     topic_of = {
@@ -46,7 +55,7 @@ def make_fold(detection: Detection, topics: Topics) -> FoldFunction:
         before = from_stored(state.get[0]) if state.exists else None
         records = records_of(frames)
         with collection_paused():
-            after, rows = fold_group(before, records, detection, group, groups)
+            after, rows = fold_group(before, records, detection, group, groups, max_row_bytes)
         if after != before or not state.exists:
             state.update((to_stored(after),))
         yield from to_frames(rows, topic_of)
@@ -55,20 +64,26 @@ def make_fold(detection: Detection, topics: Topics) -> FoldFunction:
 
 
 def records_of(frames: Iterable[pd.DataFrame]) -> list[RawRecord]:
-    """All records of a group in this batch, in no order: the reducer sorts them."""
+    """All records of a group in this batch, in no order: the reducer sorts them.
+
+    What exceeds MAX_GROUP_BYTES is cut, and so becomes a dead letter.
+    """
     records: list[RawRecord] = []
+    read = 0
     for frame in frames:
         columns = zip(
             frame["partition"].tolist(),
             frame["offset"].tolist(),
             frame["timestamp_ms"].tolist(),
             frame["value"].tolist(),
+            frame["size"].tolist(),
             strict=True,
         )
-        records += [
-            RawRecord(partition, offset, milliseconds / 1000, value)
-            for partition, offset, milliseconds, value in columns
-        ]
+        for partition, offset, milliseconds, value, size in columns:
+            read += size
+            is_whole = size <= MAX_VALUE_BYTES and read <= MAX_GROUP_BYTES
+            kept, whole = (value, None) if is_whole else ((value or b"")[:MAX_PAYLOAD], size)
+            records.append(RawRecord(partition, offset, milliseconds / 1000, kept, whole))
     return records
 
 

@@ -58,6 +58,8 @@ REPLACED_BY: Final = {
 }
 # How long a Kafka read task waits at the end of its range; the default, 500 ms, is most of a batch.
 FETCH_WAIT_MS: Final = 20
+# Java unpacks so many records at once, of up to 16 MiB each (`step_over`); its default is 500.
+POLL_RECORDS: Final = 10
 # A paused broker accepts connections and never answers: try another one, or the new leader.
 REQUEST_TIMEOUT_MS: Final = 3_000
 # The driver's Kafka 3.9 client keeps asking a paused broker for the topic as long as its call may
@@ -85,6 +87,7 @@ def source_options(connection: Connection, stream: Stream) -> dict[str, str]:
             max(CALL_TIMEOUT_MS, int(given["kafka.request.timeout.ms"]))
         ),
         "kafka.fetch.max.wait.ms": str(FETCH_WAIT_MS),
+        "kafka.max.poll.records": str(POLL_RECORDS),
         "kafka.metadata.max.age.ms": str(METADATA_AGE_MS),
     }
     return {**defaults, **given}

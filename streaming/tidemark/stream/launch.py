@@ -4,13 +4,16 @@ user of the machine can read (`ps`), and Spark writes that line into its event l
 
 from __future__ import annotations
 
+import atexit
 import os
 import shlex
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 # Option and setting names that Spark redacts on its pages, in logs and in its event log. Its own
@@ -21,15 +24,30 @@ REDACTED: Final = (
 )
 
 
+def private_folder(checkpoint: str) -> Path:
+    """A new folder for temporary files, of this user alone; it goes when this process ends.
+
+    What killed ones left goes here: a checkpoint has one stream, and so one such folder.
+    """
+    name = f"tidemark-stream-{crc32(bytes(Path(checkpoint).absolute())):08x}"
+    for left in Path(tempfile.gettempdir()).glob(f"{name}-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    folder = tempfile.mkdtemp(prefix=f"{name}-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
 @contextmanager
 def settings_in_file(
-    conf: Mapping[str, str], environ: MutableMapping[str, str] | None = None
+    conf: Mapping[str, str],
+    environ: MutableMapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> Iterator[Path]:
     """While it is open, PySpark's launcher reads the settings from a file of this user alone."""
     environ = os.environ if environ is None else environ
     before = environ.get(ARGUMENTS)
-    with tempfile.TemporaryDirectory(prefix="tidemark-spark-") as folder:
-        path = Path(folder) / "spark.properties"
+    with tempfile.TemporaryDirectory(prefix="tidemark-spark-", dir=folder) as private:
+        path = Path(private) / "spark.properties"
         # The folder has the mode 0700.
         path.write_text(as_properties(conf), encoding="utf-8")
         environ[ARGUMENTS] = (

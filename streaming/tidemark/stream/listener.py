@@ -65,6 +65,7 @@ class StreamMetrics:
         self.state_bytes = registry.gauge("tidemark_stream_state_memory_bytes")
         self.last_batch = registry.gauge("tidemark_stream_last_batch_timestamp_seconds")
         self.overtaken = registry.counter("tidemark_stream_overtaken_records_total")
+        self.replaced = registry.counter("tidemark_stream_replaced_topics_total")
 
 
 class Listener(StreamingQueryListener):

@@ -15,12 +15,13 @@ import structlog
 from tidemark.core.errors import TidemarkError
 from tidemark.settings import Settings
 from tidemark.stream.class_path import jars_in_front, spark_home
-from tidemark.stream.launch import REDACTED, settings_in_file
+from tidemark.stream.launch import REDACTED, private_folder, settings_in_file
 from tidemark.stream.spark_internals import LOG_CONFIGURATION, checkpoint_file_manager
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 DAEMON: Final = "tidemark.stream.daemon"
 PROVIDERS: Final = {
     "hdfs": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
@@ -69,8 +70,9 @@ def spark_settings(
     conf = {
         "spark.app.name": "tidemark-stream",
         "spark.sql.session.timeZone": "UTC",
-        # A record holds up to 256 KiB: this bounds the data sent to Python at once.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+        # A value has up to 1 MiB (`fold.MAX_VALUE_BYTES`): this bounds the data sent to Python at
+        # once.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "200",
         # The reducer has no timers in Spark: an empty batch has nothing to do.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         # How long a batch that ignores its interruption may delay the end of the process.
@@ -95,15 +97,12 @@ def spark_settings(
             "spark.pyspark.python": sys.executable,
         }
         conf["spark.ui.showConsoleProgress"] = "false"
-        conf["spark.driver.extraJavaOptions"] = (
-            f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}"
-        )
-        if is_local(stream.master):
-            conf["spark.driver.extraJavaOptions"] += " " + LOCAL_JVM
-        if "spark.driver.extraJavaOptions" in given:
-            conf["spark.driver.extraJavaOptions"] += " " + given.pop(
-                "spark.driver.extraJavaOptions"
-            )
+        java = [
+            f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}",
+            LOCAL_JVM if is_local(stream.master) else "",
+            given.pop(JAVA_OPTIONS, ""),
+        ]
+        conf[JAVA_OPTIONS] = " ".join(filter(None, java))
         if is_local(stream.master):
             before = given.pop("spark.driver.extraClassPath", "")
             conf["spark.driver.extraClassPath"] = os.pathsep.join(
@@ -199,7 +198,10 @@ def start_session(settings: Settings, environ: Mapping[str, str]) -> SparkSessio
     builder: SparkSession.Builder = SparkSession.builder
     try:
         if not submitted:
-            with settings_in_file(conf):
+            folder = private_folder(settings.stream.checkpoint)
+            # Also the default of spark.local.dir.
+            conf[JAVA_OPTIONS] = f'"-Djava.io.tmpdir={folder}" {conf[JAVA_OPTIONS]}'
+            with settings_in_file(conf, folder=folder):
                 return builder.getOrCreate()
         for key, value in conf.items():
             builder = builder.config(key, value)

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings
 from tidemark.stream.kafka_options import sink_options, source_options
-from tidemark.stream.session import is_local, is_submitted, local_folder
+from tidemark.stream.session import is_local, is_submitted, local_folder, tasks_at_once
 
 # Where they are set, Hadoop may have another default file system than this machine's.
 HADOOP: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "HADOOP_HOME", "SPARK_CONF_DIR")
 
 
 def check_start(settings: Settings, environ: Mapping[str, str]) -> None:
-    """Raises ConfigError."""
+    """Also makes a checkpoint on this machine its user's alone. Raises ConfigError."""
     check_client(settings)
-    check_checkpoint(settings, environ)
+    folder = check_checkpoint(settings, environ)
+    # Another user's: Hadoop names it.
+    with suppress(OSError):
+        if folder is not None:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.chmod(0o700)
+
+
+def port_warnings(settings: Settings) -> Iterator[str]:
+    """Of a Spark in several processes, whose ports are not on loopback alone."""
+    stream = settings.stream
+    if tasks_at_once(stream.master) is None and stream.spark.get("spark.authenticate") != "true":
+        yield (
+            f"stream.spark: spark.authenticate is not true for {stream.master}: who reaches the "
+            "ports of the driver or an executor reads its blocks, with Kafka's passwords, and runs "
+            "code there. Set it, with a secret where the master makes none, or give it to "
+            "spark-submit; add spark.network.crypto.enabled against readers of the network"
+        )
 
 
 def check_client(settings: Settings) -> None:
@@ -27,22 +45,21 @@ def check_client(settings: Settings) -> None:
     sink_options(settings.kafka, settings.stream)
 
 
-def check_checkpoint(settings: Settings, environ: Mapping[str, str]) -> None:
-    """Raises ConfigError where stream.checkpoint is, or is in, something that is no folder."""
+def check_checkpoint(settings: Settings, environ: Mapping[str, str]) -> Path | None:
+    """The folder of stream.checkpoint; None where it is not known to be on this machine.
+
+    Raises ConfigError where that is, or is in, something that is no folder.
+    """
     folder = _folder(settings, environ)
-    if folder is None:
-        return
-    for path in (folder, *folder.absolute().parents):
-        try:
-            usable = path.is_dir() or not path.exists()
-        except OSError:
-            # Another user's: Hadoop names it.
-            return
-        if not usable:
-            raise ConfigError(
-                f"configuration: stream.checkpoint: {path} is a file; give a folder, which a first "
-                "start creates."
-            )
+    # Another user's: Hadoop names it.
+    with suppress(OSError):
+        for path in () if folder is None else (folder, *folder.absolute().parents):
+            if path.exists() and not path.is_dir():
+                raise ConfigError(
+                    f"configuration: stream.checkpoint: {path} is a file; give a folder, which a "
+                    "first start creates."
+                )
+    return folder
 
 
 def _folder(settings: Settings, environ: Mapping[str, str]) -> Path | None:

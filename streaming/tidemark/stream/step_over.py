@@ -12,20 +12,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import msgspec
 import structlog
 from kafka import TopicPartition
-from kafka import errors as kafka_errors
 
-from tidemark.core.errors import ClusterError, TidemarkError, WireError
-from tidemark.kafka.client import explain, make_admin
+from tidemark.core.errors import TidemarkError, WireError
+from tidemark.kafka.client import administration
 from tidemark.kafka.client_internals import UnreadableBatch
 from tidemark.kafka.send import send_to_topic
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.reduce.rows import RawRecord, Row, dead_letter_row
 from tidemark.settings import Connection, Settings
+from tidemark.stream.checkpoint import CheckpointFolder
 
 # Records read at once: one unpacks to some 100 kB.
 MAX_RECORDS: Final = 100
@@ -34,16 +34,6 @@ MAX_LETTERS: Final = 1_000
 MAX_TIMESTAMP_MS: Final = (2**63 - 1) // 1000
 
 log = structlog.get_logger()
-
-
-class PlannedBatches(Protocol):
-    """What `stream.checkpoint.CheckpointFolder` knows of Spark's batches."""
-
-    def batches(self) -> tuple[int, int]:
-        """The newest batch that was planned and the newest that was committed; -1: none."""
-
-    def planned_offsets(self, batch: int) -> str:
-        """The Kafka offsets up to which a batch reads, in Spark's JSON."""
 
 
 class Refused(NamedTuple):
@@ -56,17 +46,18 @@ class Refused(NamedTuple):
     value: bytes
 
 
-def step_over(settings: Settings, checkpoint: PlannedBatches | None) -> None:
+def step_over(settings: Settings, checkpoint: CheckpointFolder | None) -> bool:
     """Deletes records up to and with the last one of them that Spark cannot carry.
 
-    Each such record becomes a dead letter. Those before it in the same Kafka partition that no
-    finished batch has read go too: their passes are missing then, and the stream counts them as
-    removed before they were read. Raises ClusterError, which names the right that is missing.
+    Returns whether there was one. Each such record becomes a dead letter. Those before it in the
+    same Kafka partition that no finished batch has read go too: their passes are missing then, and
+    the stream counts them as removed before they were read. Raises ClusterError, which names the
+    right that is missing.
     """
     topic = settings.topics.replica_state
     cut_short = None if checkpoint is None else _batch_cut_short(checkpoint, topic)
     if cut_short is None:
-        return
+        return False
     last: dict[int, Refused] = {}
     letters: list[Row] = []
     for refused in _refused(settings, *cut_short):
@@ -79,22 +70,36 @@ def step_over(settings: Settings, checkpoint: PlannedBatches | None) -> None:
         _send(settings, letters)
     for refused in last.values():
         _delete(settings.kafka, topic, refused)
+    return bool(last)
+
+
+def kafka_offsets(checkpoint: CheckpointFolder, batch: int, topic: str) -> dict[int, int]:
+    """Where a batch ends, by Kafka partition; empty without one. Raises TidemarkError."""
+    text = checkpoint.planned_offsets(batch) if batch >= 0 else "{}"
+    try:
+        return msgspec.json.decode(text, type=dict[str, dict[int, int]]).get(topic, {})
+    except msgspec.DecodeError as error:
+        raise TidemarkError(
+            f"the checkpoint is damaged: its file offsets/{batch} ({error}). Restore the whole "
+            "folder from a copy, or set stream.checkpoint to a new one."
+        ) from None
 
 
 def _batch_cut_short(
-    checkpoint: PlannedBatches, topic: str
+    checkpoint: CheckpointFolder, topic: str
 ) -> tuple[dict[int, int], dict[int, int]] | None:
     """Where it begins and ends, by Kafka partition; None: every batch was finished."""
     try:
         planned, committed = checkpoint.batches()
         if planned <= committed:
             return None
-        texts = [checkpoint.planned_offsets(n) if n >= 0 else "{}" for n in (committed, planned)]
-        first, last = (msgspec.json.decode(each, type=dict[str, dict[int, int]]) for each in texts)
-    except (TidemarkError, msgspec.DecodeError):
+        return (
+            kafka_offsets(checkpoint, committed, topic),
+            kafka_offsets(checkpoint, planned, topic),
+        )
+    except TidemarkError:
         # Spark reads the same files next, and names the damaged one.
         return None
-    return first.get(topic, {}), last.get(topic, {})
 
 
 def _refused(settings: Settings, starts: dict[int, int], ends: dict[int, int]) -> Iterator[Refused]:
@@ -141,18 +146,13 @@ def _send(settings: Settings, letters: list[Row]) -> None:
 
 def _delete(connection: Connection, topic: str, refused: Refused) -> None:
     number, first, last, reason, _ = refused
-    admin: Any = make_admin(connection)
-    try:
+    purpose = (
+        f"delete the records at offsets {first} to {last} of {topic}-{number}, which Spark cannot "
+        f"carry ({reason}); grant the stream Delete on the topic, or delete the records before "
+        f"offset {last + 1} with kafka-delete-records"
+    )
+    with administration(connection, purpose) as admin:
         admin.delete_records({TopicPartition(topic, number): last + 1})
-    except kafka_errors.KafkaError as error:
-        raise ClusterError(
-            f"Spark cannot carry the records at offsets {first} to {last} of {topic}-{number} "
-            f"({reason}), and they cannot be deleted: {explain(error)}. Grant the stream "
-            f"Delete on the topic, or delete the records before offset {last + 1} with "
-            "kafka-delete-records."
-        ) from None
-    finally:
-        admin.close()
     log.error(
         "deleted records that Spark cannot carry, and those of their partition not read before",
         topic=topic,

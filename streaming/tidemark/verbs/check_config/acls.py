@@ -98,7 +98,11 @@ def optional_grants(settings: Settings) -> tuple[OptionalGrant, ...]:
             "tidemark_event_records_total",
             Grant(("Describe",), ("--topic", topics.replica_state)),
         ),
-        OptionalGrant(("check-config --reach",), "max.message.bytes of the topics", all_topics),
+        OptionalGrant(
+            ("check-config --reach", "stream"),
+            "max.message.bytes and message.timestamp.type of the topics",
+            all_topics,
+        ),
     )
 
 

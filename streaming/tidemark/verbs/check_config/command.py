@@ -96,6 +96,8 @@ class _Report:
     """What a check found: printed as it comes, or kept for one JSON document."""
 
     def __init__(self, config: Path | None, settings: Settings, *, as_json: bool) -> None:
+        from tidemark.stream.start_checks import port_warnings
+
         self._as_json = as_json
         names = [cluster.name for cluster in settings.clusters]
         misspelt = list(misspelt_variables(os.environ))
@@ -103,7 +105,7 @@ class _Report:
             "config": None if config is None else str(config),
             "clusters": names,
             "misspelt_variables": dict(misspelt),
-            "warnings": list(choice_warnings(settings)),
+            "warnings": [*choice_warnings(settings), *port_warnings(settings)],
         }
         for name, option in misspelt:
             self._echo(f"{name} is no option and is ignored; did you mean {option}?", err=True)

@@ -6,11 +6,10 @@ neither ok nor refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kafka import errors as kafka_errors
-from kafka.admin import ConfigResource, ConfigResourceType
 
 from tidemark.collect.metadata.refusals import (
     ASKED,
@@ -22,10 +21,14 @@ from tidemark.collect.metadata.refusals import (
     TOPIC_CONFIGURATION,
     TOPICS,
 )
-from tidemark.core.errors import ClusterError
 from tidemark.core.events import Batch, BrokerState, Observation, Pass
-from tidemark.kafka.client import explain, make_admin
-from tidemark.kafka.topics import MAX_MESSAGE_BYTES
+from tidemark.kafka.client import administration
+from tidemark.kafka.topics import (
+    MAX_MESSAGE_BYTES,
+    option_command,
+    time_lines,
+    topic_option,
+)
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.check_config.acls import CLUSTER, FULL, Grant, command, verb_grants
 from tidemark.verbs.check_config.acls import TOPICS as ALL_TOPICS
@@ -117,13 +120,8 @@ def sees_all_topics(cluster: Cluster) -> bool:
 
     Raises ClusterError where no broker answers.
     """
-    admin = make_admin(cluster)
-    try:
+    with administration(cluster, "describe a topic") as admin:
         answers = admin.describe_topics([ABSENT_TOPIC])
-    except kafka_errors.KafkaError as error:
-        raise ClusterError(f"cannot describe a topic: {explain(error)}.") from None
-    finally:
-        admin.close()
     return [_state(answer) for answer in answers] == ["absent"]
 
 
@@ -134,20 +132,19 @@ def own_topic_lines(settings: Settings) -> Iterator[str]:
     """
     names = {grant.resource[1] for grants in verb_grants(settings).values() for grant in grants}
     topics = sorted(name for name in names if name.startswith(f"{settings.topics.prefix}."))
-    admin = make_admin(settings.kafka)
-    try:
+    with administration(settings.kafka, "describe Tidemark's topics") as admin:
         described = {topic["name"]: topic for topic in admin.describe_topics(topics)}
         visible = [name for name in topics if isinstance(_state(described.get(name)), frozenset)]
-        sizes = list(size_lines(admin, visible, ",".join(settings.kafka.bootstrap_servers)))
-    except kafka_errors.KafkaError as error:
-        raise ClusterError(f"cannot describe Tidemark's topics: {explain(error)}.") from None
-    finally:
-        admin.close()
+        options = list(size_lines(admin, visible, settings.kafka.bootstrap_servers))
+        if settings.topics.replica_state in visible:
+            options += time_lines(
+                admin, settings.topics.replica_state, settings.kafka.bootstrap_servers
+            )
     states = {name: _state(described.get(name)) for name in topics}
     absent = [name for name in topics if states[name] == "absent"]
     if absent:
         yield f"not there yet: {', '.join(absent)}; the first start creates what is missing"
-    yield from sizes
+    yield from options
     for verb, grants in verb_grants(settings).items():
         yield from _verb_lines(settings, verb, grants, states)
 
@@ -190,29 +187,15 @@ def _state(topic: Mapping[str, Any] | None) -> frozenset[str] | str:
     return frozenset(str(name) for name in allowed)
 
 
-def size_lines(admin: Any, topics: Iterable[str], bootstrap: str) -> Iterator[str]:
+def size_lines(admin: Any, topics: Iterable[str], servers: Sequence[str]) -> Iterator[str]:
     """A line and its cure for each topic that takes larger records than those that Tidemark makes.
 
     A compressed record of 10 MB may unpack to 10 GB.
     """
     for topic in topics:
-        found = _max_message_bytes(admin, topic)
+        found = topic_option(admin, topic, OPTION)
         if found is None:
             yield f"not known: {OPTION} of {topic} (DescribeConfigs on it shows it)"
-        elif found > MAX_MESSAGE_BYTES:
-            yield f"risk: {topic} takes records of up to {found:,} bytes ({OPTION}); bound it:"
-            yield (
-                f"  kafka-configs.sh --bootstrap-server {bootstrap} --alter --entity-type topics "
-                f"--entity-name {topic} --add-config {OPTION}={MAX_MESSAGE_BYTES}"
-            )
-
-
-def _max_message_bytes(admin: Any, topic: str) -> int | None:
-    """None where brokers do not say it, such as without the right."""
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {OPTION: None})
-    try:
-        answer = admin.describe_configs([resource], config_filter="all")
-    except kafka_errors.KafkaError:
-        return None
-    value = answer.get("topic", {}).get(topic, {}).get(OPTION, {}).get("value")
-    return int(value) if str(value).isdecimal() else None
+        elif int(found) > MAX_MESSAGE_BYTES:
+            yield f"risk: {topic} takes records of up to {int(found):,} bytes ({OPTION}); bound it:"
+            yield f"  {option_command(servers, topic, OPTION, MAX_MESSAGE_BYTES)}"
