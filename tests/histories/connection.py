@@ -37,6 +37,7 @@ class SimulatedConnection(BrokerConnection):
     def __init__(self, history: History, broker: int, host: str, port: int) -> None:
         self.broker, self.host, self.port = broker, host, port
         self.outcome, self.failures, self.connected_at = UNREACHABLE, 0, None
+        self.identity_checked = None
         self._history = history
         self._peer = history.world.brokers[port - FIRST_PORT]
         self._versions = history.plan.mode.versions()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, VERSIONS
+from tests.collect.fake_broker import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, VERSIONS
 from tests.collect.fake_cluster import FakeCluster
 from tests.verbs.run import configured, tidemark
 from tidemark.collect.collection_pass import PassRunner
@@ -71,6 +71,28 @@ def test_a_listener_that_cannot_be_reached_fails_the_check(
     done = configured(tmp_path, text, "check-config", "--reach", code=1)
     where = f"broker 3 at 127.0.0.1:{cluster.brokers[2].port} (refused)"
     assert f"cluster east: {where}: no process listens on its port" in done.err
+
+
+def test_each_verb_names_a_listener_that_cannot_be_used(cluster: FakeCluster, server: str) -> None:
+    cluster.brokers[2].versions = {API_VERSIONS: (0, 3), FETCH: (4, 12)}
+    said = (
+        f"broker 3 at 127.0.0.1:{cluster.brokers[2].port} (controller_listener): a listener of "
+        "controllers answers there, which serves no clients; give the address of a broker's "
+        "listener"
+    )
+    for arguments, code in ((("inspect", "orders"), 0), (("safe-to-stop", "1"), 3)):
+        done = tidemark(*arguments, "--bootstrap", server, code=code)
+        assert said in done.err.splitlines()
+        unproven = [line for line in done.err.splitlines() if "(identity not checked)" in line]
+        assert len(unproven) == 1
+    top = tidemark("top", "--bootstrap", server, "--passes", "2").out
+    assert said in top
+
+
+def test_a_bootstrap_server_that_is_no_broker_is_named(cluster: FakeCluster) -> None:
+    cluster.brokers[0].versions = {API_VERSIONS: (0, 3), FETCH: (4, 12)}
+    done = tidemark("inspect", "orders", "--bootstrap", bootstrap_of(cluster), code=1)
+    assert f"bootstrap server at {bootstrap_of(cluster)} (controller_listener)" in done.err
 
 
 def test_inspect_works_without_the_permission_to_read_configurations(server: str) -> None:
@@ -150,7 +172,7 @@ def test_verbs_name_the_rights_that_they_lack(
     assert "records refused (X): high watermarks of followers" in err
     assert "quorum" not in err
     err = tidemark("safe-to-stop", "1", "--bootstrap", server, code=3).err
-    (line,) = err.splitlines()
+    _, line = err.splitlines()
     assert line.endswith("DescribeConfigs needs DESCRIBE_CONFIGS on the topic.")
     out = reached(tmp_path, server)
     assert len(re.findall(r"^  refused: .*: X: ", out, flags=re.MULTILINE)) == 3

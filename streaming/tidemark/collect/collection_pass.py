@@ -22,8 +22,8 @@ from typing import Any, Final
 import structlog
 
 from tidemark.collect.codecs.metadata_image import TopicPartition
-from tidemark.collect.connect.connection import BrokerConnection, Network
-from tidemark.collect.metadata.broker_queries import is_that_broker
+from tidemark.collect.connect.connection import BrokerConnection, Identity, Network
+from tidemark.collect.metadata.broker_queries import identify
 from tidemark.collect.metadata.broker_reports import BrokerReports
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.metadata.metadata_reader import MetadataReader
@@ -37,10 +37,12 @@ from tidemark.collect.sample.sampling_round import sample_brokers
 from tidemark.collect.sources.source import Source, add_source_events
 from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.collect.watched.watched_partition import WatchedPartition
+from tidemark.core.broker_outcomes import BrokerFinding, broker_findings
 from tidemark.core.events import (
     OK,
     REFUSED,
     TIMED_OUT,
+    BrokerAnswer,
     BrokerState,
     PartitionDeleted,
     Pass,
@@ -103,6 +105,7 @@ class PassRunner:
         self.answered_at = time.monotonic()
         self.observed = self.thinned = self.missed = 0
         self.outcomes: dict[int, str] = {}
+        self._answers: list[BrokerAnswer] = []
         self._links = LinkCounter()
         # Brokers that are in `outcomes`; each answered since the start.
         self._have_answered: set[int] = set()
@@ -113,7 +116,7 @@ class PassRunner:
         self._epoch = epoch
         self._wall_offset = clock() - time.monotonic()
         self._reader = MetadataReader(network, self.inventory, cluster, settings)
-        self._connections = network.pool(is_that_broker)
+        self._connections = network.pool(self._identify)
         self.reports = BrokerReports(network, settings.configuration_seconds)
         self._plans: dict[int, BrokerPlan] = {}
         self._must_plan = True
@@ -192,6 +195,13 @@ class PassRunner:
             or any(outcome != OK for outcome in self.outcomes.values())
             or not self.inventory.all_in_sync
         )
+
+    async def _identify(self, connection: BrokerConnection, seconds: float) -> Identity:
+        """Where who answers cannot be asked, the address alone is no proof of every broker."""
+        found = await identify(connection, seconds)
+        if found.is_checked:
+            return found
+        return found._replace(outcome=self.inventory.trusts_address(connection.broker))
 
     def _live(self) -> dict[int, BrokerConnection]:
         return {b: c for b, c in self._connections.by_broker.items() if c.connected}
@@ -317,6 +327,10 @@ class PassRunner:
         """What brokers refuse to answer (`refusals.ASKED`) -> Kafka's errors."""
         return {**self._reader.refusals.reasons(), **self.reports.refused()}
 
+    def findings(self) -> list[BrokerFinding]:
+        """Of the brokers in the last pass; of the bootstrap servers, where none is known."""
+        return [*broker_findings(self._answers)] or self._reader.silent_bootstrap()
+
     async def _confirm_leaders(self) -> None:
         """Reads metadata again where a broker has no fences: see `Observer`."""
         if any(not plan.answers.fenced for plan in self._plans.values()):
@@ -369,15 +383,21 @@ class PassRunner:
     def _pass_record(self) -> Pass:
         cluster, quorum, ended = self.cluster, self._reader.quorum, time.monotonic()
         self.inventory.left_replicas.led_shrinks.settle(self.outcomes, ended)
+        self._answers = broker_answers(
+            self.inventory,
+            self._plans,
+            self.outcomes,
+            {b: c.identity_checked for b, c in self._connections.by_broker.items()},
+            self._started,
+            self._reader.fenced,
+        )
         return Pass(
             number=self.number,
             started_at=self._wall(self._started),
             ended_at=self._wall(ended),
             monotonic=ended,
             period_ms=self.period_seconds * 1000,
-            brokers=broker_answers(
-                self.inventory, self._plans, self.outcomes, self._started, self._reader.fenced
-            ),
+            brokers=self._answers,
             cluster_id=self.inventory.cluster_id,
             partitions=len(self.inventory.partitions),
             quorum_leader=quorum.leader if quorum else None,

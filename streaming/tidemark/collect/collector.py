@@ -16,6 +16,7 @@ from tidemark.collect.metadata.refusals import ASKED, NO_TOPIC
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish.publisher import Publisher
 from tidemark.collect.sources.source import Source
+from tidemark.core.broker_outcomes import BrokerFinding
 from tidemark.settings import Cluster, Settings
 
 log = structlog.get_logger()
@@ -56,6 +57,7 @@ class Collector(threading.Thread):
         self._rested = Future()
         self._stopped.add_callback(lambda _: complete(self._rested, result=True))
         self._refused: dict[str, tuple[str, ...]] = {}
+        self._findings: set[BrokerFinding] = set()
         self._silent = False
         # When a pass last ended, whatever it found (monotonic); the start counts as a pass.
         self.passed_at = time.monotonic()
@@ -75,6 +77,20 @@ class Collector(threading.Thread):
         elif not self._silent and seconds >= SILENT_SECONDS:
             self._silent = True
             log.warning("no broker answers, trying again", cluster=self.cluster.name)
+
+    def _log_findings(self) -> None:
+        """Logs once what is wrong with a broker or its address, and once that it no longer is."""
+        found = set(self.passes.findings())
+        for finding in sorted(found - self._findings):
+            log.warning(
+                "broker cannot be relied on",
+                cluster=self.cluster.name,
+                **finding._asdict(),
+            )
+        subjects = {finding.subject for finding in found}
+        for subject in sorted({finding.subject for finding in self._findings} - subjects):
+            log.info("broker can be relied on", cluster=self.cluster.name, subject=subject)
+        self._findings = found
 
     def _log_refusals(self) -> None:
         """Logs once what brokers refuse to answer, and once that they answer it again."""
@@ -106,6 +122,7 @@ class Collector(threading.Thread):
                 records = await passes.run(self._publisher.take_missed(self.cluster.name))
                 self._publisher.put(records)
                 seconds = time.monotonic() - begun
+                self._log_findings()
                 self._log_refusals()
                 self._log_silence()
                 self._metrics.passed(self.cluster.name, seconds, passes, self._publisher)

@@ -16,7 +16,13 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.core.events import REFUSED, TIMED_OUT
+from tidemark.core.events import (
+    AUTHENTICATION_FAILED,
+    NOT_KAFKA,
+    REFUSED,
+    TIMED_OUT,
+    TLS_HANDSHAKE_FAILED,
+)
 from tidemark.kafka.client_internals import bound_batches, outcome_of_text
 from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.kafka.oauth import with_token_provider
@@ -107,7 +113,9 @@ def outcome_of(error: BaseException) -> str:
         error,
         kafka_errors.SaslAuthenticationFailedError | kafka_errors.UnsupportedSaslMechanismError,
     ):
-        return "authentication_failed"
+        return AUTHENTICATION_FAILED
+    if isinstance(error, kafka_errors.InvalidReceiveError):
+        return NOT_KAFKA
     if isinstance(error, kafka_errors.AuthorizationError):
         return "authorization_failed"
     timeouts = kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError | TimeoutError
@@ -123,10 +131,11 @@ def explain(error: BaseException) -> str:
             "did not answer in time (paused, firewalled, or a plaintext connection to a TLS or "
             "SASL port?)"
         ),
-        "authentication_failed": (
+        NOT_KAFKA: "does not speak Kafka's protocol (is this a port of HTTP, or of TLS?)",
+        AUTHENTICATION_FAILED: (
             f"refused the credentials ({reason}); check the SASL mechanism and the user's password"
         ),
-        "tls_handshake_failed": (
+        TLS_HANDSHAKE_FAILED: (
             f"failed the TLS handshake ({reason}); check the security protocol and the "
             "certificate authorities"
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import click
@@ -13,6 +13,7 @@ from tidemark.collect.cluster_choice import select_clusters
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.metadata.refusals import ASKED, refusal_line
 from tidemark.command_line.options import require_one
+from tidemark.core.broker_outcomes import BrokerFinding
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Batch
 from tidemark.kafka.client import check_reachable
@@ -36,6 +37,8 @@ class FinishedPass(NamedTuple):
     topics: set[str]
     # What brokers refuse to answer: `tidemark.collect.metadata.refusals.ASKED`.
     refused: dict[str, tuple[str, ...]]
+    # What is wrong with brokers, or with the bootstrap servers where no broker is known.
+    findings: list[BrokerFinding]
 
 
 def live_cluster(settings: Settings, bootstrap: str | None, name: str | None) -> Cluster:
@@ -67,6 +70,7 @@ def few_passes(
                 batches,
                 passes.inventory.listed,
                 passes.refused(),
+                passes.findings(),
             )
             passes.loop.run(passes.loop.sleep, PAUSE_SECONDS)
     finally:
@@ -90,12 +94,17 @@ def observe_views(
             found.add(batch)
         if is_enough(done, found):
             break
-    report_refusals(done.refused, whats)
+    report_problems(done, whats)
     return found
 
 
-def report_refusals(refused: Mapping[str, tuple[str, ...]], whats: Collection[str]) -> None:
-    """What a verb cannot know, and the right that it lacks, on standard error."""
+def report_problems(done: FinishedPass, whats: Collection[str]) -> None:
+    """Brokers that cannot be relied on, and what a verb cannot know for want of a right.
+
+    On standard error.
+    """
+    for finding in done.findings:
+        click.echo(finding, err=True)
     for what in ASKED:
-        if what in whats and what in refused:
-            click.echo(refusal_line(what, refused[what]), err=True)
+        if what in whats and what in done.refused:
+            click.echo(refusal_line(what, done.refused[what]), err=True)

@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kafka import errors as kafka_errors
 from kafka.net.connection import KafkaConnection
@@ -20,17 +20,19 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from tidemark.collect.connect.event_loop import EventLoop
-from tidemark.core.events import OK, OTHER_BROKER, UNREACHABLE
+from tidemark.core.events import NOT_KAFKA, OK, TIMED_OUT, UNREACHABLE
 from tidemark.kafka.client import outcome_of
 
 # More than one pass sends to a broker at a time: kafka-python refuses requests above it.
 MAX_IN_FLIGHT: Final = 64
 
-
 # The broker lacks a version of a request that Tidemark knows.
 UNSUPPORTED: Final = "unsupported"
 # An answer that cannot be decoded.
 GARBLED: Final = "garbled"
+# A port that says nothing to Kafka's protocol gets this time to answer HTTP's.
+OTHER_SERVICE_SECONDS: Final = 0.5
+TLS_ALERT: Final = b"\x15\x03"
 
 
 class NoAnswerError(Exception):
@@ -41,14 +43,25 @@ class NoAnswerError(Exception):
         self.outcome = outcome
 
 
-# Whether the broker of a connection answers it; None: that cannot be asked.
-Identify = Callable[["BrokerConnection", float], Awaitable[bool | None]]
+class Identity(NamedTuple):
+    """Who answers a connection. `outcome`: OK, or why it is not its broker.
+
+    `is_checked`: false where it could not be asked.
+    """
+
+    outcome: str
+    is_checked: bool
+
+
+# Asks who answers within seconds. Raises NoAnswerError.
+Identify = Callable[["BrokerConnection", float], Awaitable[Identity]]
 
 
 class BrokerConnection:
     """Opened in the background, closed by any failure. `options` are kafka-python's.
 
-    `identify` asks whoever answers whether it is the broker; with False it is closed.
+    `identify` asks whoever answers whether it is the broker. Only then it counts as connected; it
+    is closed where that is another one.
     """
 
     def __init__(
@@ -66,6 +79,8 @@ class BrokerConnection:
         # Failures in a row since the last answer.
         self.failures = 0
         self.connected_at: float | None = None
+        # Whether it was asked who it is, and could be; null without a connection.
+        self.identity_checked: bool | None = None
         self._loop = loop
         self._options = {
             **KafkaConnectionManager.DEFAULT_CONFIG,
@@ -77,6 +92,11 @@ class BrokerConnection:
 
     @property
     def connected(self) -> bool:
+        """Whether it may be asked: not before it is known who answers."""
+        return self.identity_checked is not None and self._is_open
+
+    @property
+    def _is_open(self) -> bool:
         return self._connection is not None and bool(self._connection.connected)
 
     @property
@@ -86,7 +106,7 @@ class BrokerConnection:
 
     def version(self, api_key: int, highest: int) -> int | None:
         """The broker's newest version up to `highest`; null without the API or a connection."""
-        if not self.connected:
+        if not self._is_open:
             return None
         offered = self._connection.broker_version_data.api_versions
         oldest, newest = offered.get(api_key, (0, -1))
@@ -102,17 +122,41 @@ class BrokerConnection:
     async def _connect(self, seconds: float) -> None:
         try:
             await self._loop.within(seconds, self._open, time.monotonic() + seconds)
-            is_other = self._identify and await self._identify(self, seconds) is False
-        except NoAnswerError:
-            # It is closed.
-            return
+            found = Identity(OK, is_checked=False)
+            if self._identify is not None:
+                found = await self._identify(self, seconds)
+        except NoAnswerError as error:
+            self._fail(error.outcome)
         except Exception as error:
-            self._fail(outcome_of(error))
-            return
-        if is_other:
-            self._fail(OTHER_BROKER)
+            outcome = outcome_of(error)
+            if outcome in (TIMED_OUT, UNREACHABLE) and await self._is_other_service():
+                outcome = NOT_KAFKA
+            self._fail(outcome)
         else:
-            self.connected_at = time.monotonic()
+            if found.outcome == OK:
+                self.connected_at, self.identity_checked = time.monotonic(), found.is_checked
+            else:
+                self._fail(found.outcome)
+
+    async def _is_other_service(self) -> bool:
+        """Whether a port that gave no answer to Kafka's protocol answers HTTP's, or with TLS.
+
+        Asked at the first failure: a broker that hangs closes such a connection when it goes on.
+        """
+        options = self._options
+        if self.failures or options["security_protocol"] != "PLAINTEXT" or options["proxy_url"]:
+            return self.outcome == NOT_KAFKA
+
+        def ask() -> bool:
+            place = (self.host, self.port)
+            with socket.create_connection(place, OTHER_SERVICE_SECONDS) as plain:
+                plain.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+                return plain.recv(16).startswith((b"HTTP/", TLS_ALERT))
+
+        try:
+            return bool(await self._loop.in_thread(ask))
+        except OSError:
+            return False
 
     async def _open(self, timeout_at: float) -> None:
         """As kafka-python's manager does it, but for the name."""
@@ -161,7 +205,7 @@ class BrokerConnection:
 
     async def ask(self, request: Any, seconds: float) -> Any:
         """Sends a request, raw or of kafka-python, and returns its answer. Raises NoAnswerError."""
-        if not self.connected:
+        if not self._is_open:
             raise NoAnswerError(self.outcome if self.failures else UNREACHABLE)
         deadline = time.monotonic() + seconds
         connection = self._connection
@@ -191,7 +235,8 @@ class BrokerConnection:
         self.close()
 
     def close(self) -> None:
-        connection, self._connection, self.connected_at = self._connection, None, None
+        connection, self._connection = self._connection, None
+        self.connected_at = self.identity_checked = None
         if connection is not None:
             with contextlib.suppress(Exception):
                 connection.close()

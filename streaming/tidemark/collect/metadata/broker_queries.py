@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
+from kafka.protocol.metadata import MetadataRequest
 
 from tidemark.collect.codecs.errors import error_name
 from tidemark.collect.codecs.metadata_image import TopicPartition
 from tidemark.collect.codecs.topic_configuration import BOOLEANS
-from tidemark.collect.connect.connection import BrokerConnection
+from tidemark.collect.connect.connection import BrokerConnection, Identity
 from tidemark.collect.metadata.refusals import RefusedError
 from tidemark.core.broker_report import (
     MAX_LOG_DIRECTORIES,
@@ -17,6 +18,7 @@ from tidemark.core.broker_report import (
     BrokerConfiguration,
     LogDirectory,
 )
+from tidemark.core.events import CONTROLLER_LISTENER, OK, OTHER_BROKER
 
 BROKER_RESOURCE: Final = 4
 INVALID_REQUEST: Final = 42
@@ -106,14 +108,17 @@ async def read_broker_configuration(
     return decode_broker_configuration(await connection.ask(request, seconds))
 
 
-async def is_that_broker(connection: BrokerConnection, seconds: float) -> bool | None:
-    """Whether the broker of the connection answers it: any other one refuses its number.
+async def identify(connection: BrokerConnection, seconds: float) -> Identity:
+    """Who answers a connection: any broker refuses to give the options of another one.
 
-    None: that cannot be asked, before Kafka 0.11 or without DescribeConfigs on the cluster. Raises
-    NoAnswerError.
+    That cannot be asked before Kafka 0.11, without DescribeConfigs on the cluster, and of a
+    bootstrap server, whose number is not known. Raises NoAnswerError.
     """
-    if connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION) is None:
-        return None
+    if connection.version(MetadataRequest.API_KEY, 0) is None:
+        return Identity(CONTROLLER_LISTENER, is_checked=True)
+    version = connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION)
+    if version is None or connection.broker < 0:
+        return Identity(OK, is_checked=False)
     resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=BROKER_RESOURCE,
         resource_name=str(connection.broker),
@@ -124,8 +129,8 @@ async def is_that_broker(connection: BrokerConnection, seconds: float) -> bool |
     )
     results = (await connection.ask(request, seconds)).results or []
     if not results or results[0].error_code not in (0, INVALID_REQUEST):
-        return None
-    return bool(results[0].error_code == 0)
+        return Identity(OK, is_checked=False)
+    return Identity(OTHER_BROKER if results[0].error_code else OK, is_checked=True)
 
 
 def decode_broker_configuration(answer: Any) -> BrokerConfiguration:

@@ -24,6 +24,7 @@ from tidemark.collect.metadata.left_replicas import LeftReplicas
 from tidemark.collect.metadata.partition_reports import PartitionReport, agreeing_brokers, newest_of
 from tidemark.collect.metadata.settled_topics import SettledTopics
 from tidemark.collect.watched.watched_partition import WatchedPartition
+from tidemark.core.events import OK, SHARED_ADDRESS, UNLISTED
 from tidemark.core.identity import group_of
 from tidemark.settings import Cluster
 
@@ -52,6 +53,8 @@ class Inventory:
     def __init__(self, cluster: Cluster, groups: int) -> None:
         self.partitions: dict[TopicPartition, WatchedPartition] = {}
         self.brokers: dict[int, BrokerAddress] = {}
+        # Those of them that no image of the newest round lists.
+        self.no_longer_listed: set[int] = set()
         self.cluster_id: str | None = None
         self.controller = -1
         # All topics in the newest images, watched or not.
@@ -193,6 +196,7 @@ class Inventory:
             assigned = {b for w in self.partitions.values() for b in w.metadata.replicas}
             for broker in unlisted - assigned:
                 del self.brokers[broker]
+        self.no_longer_listed = unlisted & self.brokers.keys()
 
     def _apply_partition(
         self,
@@ -304,6 +308,15 @@ class Inventory:
         if self._cluster.shards > 1:
             return []
         return sorted(b for b in self._all_counts() if b >= 0 and b not in self.brokers)
+
+    def trusts_address(self, broker: int) -> str:
+        """OK where whoever answers at a broker's address may be taken for it, else why not."""
+        if broker in self.no_longer_listed:
+            return UNLISTED
+        place = self.brokers[broker][:2] if broker in self.brokers else None
+        listed = self.brokers.keys() - self.no_longer_listed
+        is_shared = any(self.brokers[b][:2] == place for b in listed if b != broker)
+        return SHARED_ADDRESS if is_shared else OK
 
     def _all_counts(self) -> dict[int, BrokerCounts]:
         """Counted once after each change of the metadata."""

@@ -28,6 +28,7 @@ from tidemark.collect.metadata.admin_queries import (
     read_quorum,
     read_reassignments,
 )
+from tidemark.collect.metadata.broker_queries import identify
 from tidemark.collect.metadata.eligible_replicas import read_eligible_replicas
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.metadata.read_metadata import read_metadata, read_metadata_of
@@ -39,6 +40,7 @@ from tidemark.collect.metadata.refusals import (
     RefusedError,
     denied_topics,
 )
+from tidemark.core.broker_outcomes import BrokerFinding, meaning_of
 from tidemark.settings import Cluster, Collect, parse_address
 
 # A broker that just came back may show an old image (for some 100 ms after a pause).
@@ -80,7 +82,7 @@ class MetadataReader:
         self._loop = network.loop
         self._inventory = inventory
         self._settings = settings
-        self._connections = network.pool()
+        self._connections = network.pool(identify)
         # DescribeQuorum has connections of its own: a broker without a controller delays it and all
         # behind it.
         self._quorum_connections = network.pool()
@@ -136,6 +138,16 @@ class MetadataReader:
         (broker,) = live
         lag_ms = self._lag_ms(broker)
         return broker if lag_ms is not None and lag_ms <= CURRENT_MS else None
+
+    def silent_bootstrap(self) -> list[BrokerFinding]:
+        """The bootstrap servers whose last attempt failed, where no broker is known yet."""
+        return [
+            BrokerFinding(
+                "bootstrap server", f"{c.host}:{c.port}", c.outcome, meaning_of(c.outcome)
+            )
+            for c in self._bootstrap
+            if c.failures and not self._inventory.brokers
+        ]
 
     def are_images_due(self, now: float) -> bool:
         return now - self._images_at >= self._settings.metadata_seconds
@@ -268,7 +280,7 @@ class MetadataReader:
         """A bootstrap server is the broker that its own list shows at the same address."""
         place = (connection.host, connection.port)
         same = [broker for broker, a in image.brokers.items() if (a.host, a.port) == place]
-        if connection.broker < 0 and same:
+        if connection.broker < 0 and len(same) == 1:
             image = image._replace(broker=same[0])
         self.images.append(image)
 

@@ -19,6 +19,7 @@ from tidemark.collect.codecs.metadata_image import MetadataImage
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
 from tidemark.collect.connect.connection import BrokerConnection, Network, NoAnswerError
 from tidemark.collect.metadata.admin_queries import read_configurations
+from tidemark.collect.metadata.broker_queries import identify
 from tidemark.collect.metadata.read_metadata import read_metadata_of
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import OK
@@ -47,7 +48,7 @@ class BrokerSource:
         network = Network(checked_options(cluster))
         self._loop = network.loop
         self._cluster = cluster
-        self._connections = network.pool()
+        self._connections = network.pool(identify)
         self._image: MetadataImage | None = None
         # broker -> (why it gave no answer, until when it rests)
         self._resting: dict[int, tuple[str, float]] = {}

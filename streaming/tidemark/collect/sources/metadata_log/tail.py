@@ -24,7 +24,13 @@ from tidemark.collect.sources.metadata_log.reader import MetadataLogReader, Outc
 from tidemark.collect.sources.metadata_log.requests import FETCH_VERSION, MAX_WAIT_MS
 from tidemark.collect.sources.source import SourceEvent
 from tidemark.core.errors import WireError
-from tidemark.core.events import REFUSED, TIMED_OUT
+from tidemark.core.events import (
+    AUTHENTICATION_FAILED,
+    NOT_KAFKA,
+    REFUSED,
+    TIMED_OUT,
+    TLS_HANDSHAKE_FAILED,
+)
 from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, parse_address
 
@@ -203,6 +209,7 @@ class MetadataLogTail(threading.Thread):
 _OUTCOMES: Final = {
     REFUSED: "refused the connection",
     TIMED_OUT: "did not answer in time",
-    "authentication_failed": "refused the credentials",
-    "tls_handshake_failed": "failed the TLS handshake",
+    NOT_KAFKA: "does not speak Kafka's protocol",
+    AUTHENTICATION_FAILED: "refused the credentials",
+    TLS_HANDSHAKE_FAILED: "failed the TLS handshake",
 }
