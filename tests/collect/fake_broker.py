@@ -88,6 +88,8 @@ class FakeBroker:
         self.requests: list[Any] = []
         # As it gives it to clients.
         self.host = "127.0.0.1"
+        self.rack: str | None = None
+        self.cluster_id = "fake"
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self._open: list[socket.socket] = []
@@ -200,8 +202,8 @@ class FakeBroker:
             )
             for name in wanted
         ]
-        places = {b.broker: BrokerAddress(b.host, b.port, None) for b in brokers}
-        return wire_answers.metadata(places, "fake", 1, listed, version)
+        places = {b.broker: BrokerAddress(b.host, b.port, b.rack) for b in brokers}
+        return wire_answers.metadata(places, self.cluster_id, 1, listed, version)
 
     def _list_offsets(self, request: Any, version: int) -> bytes:
         topics = [

@@ -181,3 +181,20 @@ def test_before_3_7_the_replicas_do_not_bound_the_minimum(bounded: bool, minimum
     metadata = PartitionMetadata(1, 0, (1,), (1,), 0)
     read = ShownMetadata(metadata, EligibleReplicas(), Reassignment(), configuration, False)
     assert metadata_observation("t", 0, None, read).effective_min_in_sync_replicas == minimum
+
+
+@pytest.mark.parametrize(
+    "said", [{"rack": "r" * 300}, {"host": "h" * 300}, {"port": 70_000}, {"broker": -7}]
+)
+def test_what_no_event_can_carry_costs_its_broker_alone(
+    cluster: FakeCluster, said: dict[str, Any]
+) -> None:
+    cluster.topic("t", 10)
+    vars(cluster.brokers[2]).update(said)
+    cluster.set(cluster_id="c" * 300)
+    events = cluster.run(2)
+    passed = next(event for event in events if isinstance(event, Pass))
+    assert {each.broker for each in passed.brokers if each.outcome == OK} >= {1, 2}
+    assert passed.cluster_id == "c" * 255
+    racks = {each.broker: each.rack for each in passed.brokers}
+    assert racks.get(3) == ("r" * 255 if "rack" in said else None)

@@ -19,6 +19,7 @@ from tidemark.core.broker_report import (
     LogDirectory,
 )
 from tidemark.core.events import CONTROLLER_LISTENER, OK, OTHER_BROKER
+from tidemark.core.text import cut
 
 BROKER_RESOURCE: Final = 4
 INVALID_REQUEST: Final = 42
@@ -73,8 +74,8 @@ def decode_log_directories(answer: Any) -> LogDirectories:
             continue
         directories.append(
             LogDirectory(
-                path=result.log_dir[:MAX_PATH],
-                error=error_name(result.error_code)[:64] if result.error_code else None,
+                path=cut(result.log_dir, MAX_PATH),
+                error=cut(error_name(result.error_code), 64) if result.error_code else None,
                 total_bytes=_known(result.total_bytes),
                 usable_bytes=_known(result.usable_bytes),
             )
@@ -145,7 +146,7 @@ def decode_broker_configuration(answer: Any) -> BrokerConfiguration:
         replica_lag_time_max_ms=_number(values.get(_LAG_TIME)),
         replica_fetch_wait_max_ms=_number(values.get(_FETCH_WAIT)),
         high_watermark_checkpoint_interval_ms=_number(values.get(_CHECKPOINT)),
-        replica_selector_class=(selector or "")[:255] if _SELECTOR in values else None,
+        replica_selector_class=cut(selector or "") if _SELECTOR in values else None,
         unclean_leader_election=BOOLEANS.get((values.get(_UNCLEAN) or "").lower()),
         min_in_sync_replicas=_number(values.get(_MINIMUM), 2**31 - 1),
         # An answer with other options is not cut short: a rate that it leaves out is not set.

@@ -26,6 +26,7 @@ from tidemark.collect.metadata.settled_topics import SettledTopics
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import OK, SHARED_ADDRESS, UNLISTED
 from tidemark.core.identity import group_of
+from tidemark.core.text import cut
 from tidemark.settings import Cluster
 
 # Brokers with old images catch up within this many reads of the metadata.
@@ -99,8 +100,10 @@ class Inventory:
         known = self.topics()
         self.listed = {name for image in images for name in image.topics}
         for image in sorted(images, key=lambda image: image.at):
-            self.brokers.update(image.brokers)
-            self.cluster_id = image.cluster_id or self.cluster_id
+            # One broker that says what no event can carry costs no other one its watch.
+            named = image.brokers.items()
+            self.brokers.update((b, address.bounded()) for b, address in named if b >= 0)
+            self.cluster_id = cut(image.cluster_id or "") or self.cluster_id
             self.controller = image.controller
         self._forget_brokers(images)
         settled = self._settled.unchanged_in(images)
