@@ -36,13 +36,21 @@ def test_topic_specifications() -> None:
 class Admin:
     """Topics by name -> their error code or number of partitions; creation as `refuses` says."""
 
-    def __init__(self, topics: dict[str, int], refuses: int = 0) -> None:
+    def __init__(self, topics: dict[str, int], refuses: int = 0, metadata: int = 12) -> None:
+        self.metadata = metadata
         self.topics = topics
         self.refuses = refuses
         self.created: list[str] = []
         self.closed = False
 
-    def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
+    def api_versions(self) -> dict[int, tuple[int, int]]:
+        return {3: (0, self.metadata)}
+
+    def describe_topics(self, names: list[str] | None = None) -> list[dict[str, Any]]:
+        if names is None:
+            names = [name for name, size in self.topics.items() if size > 0]
+        else:
+            assert self.metadata >= 4, "asked by name, such a broker creates a topic"
         return [
             {
                 "name": name,
@@ -80,6 +88,14 @@ def ensure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def test_missing_topics_are_created(ensure: Callable[..., None]) -> None:
     admin = Admin({STATE: 16})
+    ensure(admin)
+    assert admin.created == [VIEWS, ALERTS, DEAD]
+
+
+def test_topics_are_created_by_their_request_alone_on_brokers_before_0_11(
+    ensure: Callable[..., None],
+) -> None:
+    admin = Admin({STATE: 16}, metadata=2)
     ensure(admin)
     assert admin.created == [VIEWS, ALERTS, DEAD]
 

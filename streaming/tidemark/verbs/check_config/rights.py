@@ -25,7 +25,7 @@ from tidemark.collect.metadata.refusals import (
 from tidemark.core.errors import ClusterError
 from tidemark.core.events import Batch, BrokerState, Observation, Pass
 from tidemark.kafka.client import explain, make_admin
-from tidemark.kafka.topics import MAX_MESSAGE_BYTES
+from tidemark.kafka.topics import MAX_MESSAGE_BYTES, describe_topics
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.check_config.acls import CLUSTER, FULL, Grant, command, verb_grants
 from tidemark.verbs.check_config.acls import TOPICS as ALL_TOPICS
@@ -119,7 +119,7 @@ def sees_all_topics(cluster: Cluster) -> bool:
     """
     admin = make_admin(cluster)
     try:
-        answers = admin.describe_topics([ABSENT_TOPIC])
+        answers = describe_topics(admin, [ABSENT_TOPIC])
     except kafka_errors.KafkaError as error:
         raise ClusterError(f"cannot describe a topic: {explain(error)}.") from None
     finally:
@@ -136,7 +136,7 @@ def own_topic_lines(settings: Settings) -> Iterator[str]:
     topics = sorted(name for name in names if name.startswith(f"{settings.topics.prefix}."))
     admin = make_admin(settings.kafka)
     try:
-        described = {topic["name"]: topic for topic in admin.describe_topics(topics)}
+        described = {topic["name"]: topic for topic in describe_topics(admin, topics)}
         visible = [name for name in topics if isinstance(_state(described.get(name)), frozenset)]
         sizes = list(size_lines(admin, visible, ",".join(settings.kafka.bootstrap_servers)))
     except kafka_errors.KafkaError as error:
