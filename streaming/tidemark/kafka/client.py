@@ -27,6 +27,7 @@ from tidemark.kafka.client_internals import bound_batches, outcome_of_text
 from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.kafka.oauth import with_token_provider
 from tidemark.kafka.options import check_packages, client_options
+from tidemark.kafka.secret_files import log_in_with_files
 from tidemark.kafka.tls import check_tls
 from tidemark.settings import Connection, Settings, parse_address
 
@@ -54,6 +55,7 @@ def checked_options(connection: Connection) -> dict[str, Any]:
     """`client_options` after a check of the bootstrap servers, with our client id and limits."""
     options = client_options(connection)
     check_tls(connection, options)
+    log_in_with_files()
     for server in connection.bootstrap_servers:
         parse_address(server, "bootstrap_servers")
     defaults = {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark"}
