@@ -23,8 +23,6 @@ log = structlog.get_logger()
 
 # Between a pass and one that follows at once.
 IMMEDIATE_SECONDS: Final = 0.1
-# Without any answer for so long, the log says so.
-SILENT_SECONDS: Final = 10.0
 
 
 class Collector(threading.Thread):
@@ -58,7 +56,6 @@ class Collector(threading.Thread):
         self._stopped.add_callback(lambda _: complete(self._rested, result=True))
         self._refused: dict[str, tuple[str, ...]] = {}
         self._findings: set[BrokerFinding] = set()
-        self._silent = False
         # When a pass last ended, whatever it found (monotonic); the start counts as a pass.
         self.passed_at = time.monotonic()
 
@@ -67,16 +64,6 @@ class Collector(threading.Thread):
             self.passes.loop.run(self._run)
         finally:
             self.passes.close()
-
-    def _log_silence(self) -> None:
-        """Logs once that no broker answers, and once that one does again."""
-        seconds = time.monotonic() - self.passes.answered_at
-        if self._silent and seconds < SILENT_SECONDS:
-            self._silent = False
-            log.info("brokers answer", cluster=self.cluster.name)
-        elif not self._silent and seconds >= SILENT_SECONDS:
-            self._silent = True
-            log.warning("no broker answers, trying again", cluster=self.cluster.name)
 
     def _log_findings(self) -> None:
         """Logs once what is wrong with a broker or its address, and once that it no longer is."""
@@ -124,7 +111,6 @@ class Collector(threading.Thread):
                 seconds = time.monotonic() - begun
                 self._log_findings()
                 self._log_refusals()
-                self._log_silence()
                 self._metrics.passed(self.cluster.name, seconds, passes, self._publisher)
             except Exception:
                 # A failed pass is a gap. Collection goes on.

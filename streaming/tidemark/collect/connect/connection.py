@@ -203,10 +203,23 @@ class BrokerConnection:
         tls = {key: value for key, value in options.items() if key.startswith("ssl_")}
         return KafkaSSLTransport(net, plain, host=self.host, **tls)
 
+    async def ready(self, seconds: float) -> BrokerConnection:
+        """Itself once it is connected. Raises NoAnswerError."""
+        if not self.connected:
+            await self._loop.wait([self.connect(seconds)], seconds + 0.1)
+        if not self.connected:
+            raise NoAnswerError(self.outcome)
+        return self
+
+    @property
+    def failure(self) -> str:
+        """Why it is not open."""
+        return self.outcome if self.failures else UNREACHABLE
+
     async def ask(self, request: Any, seconds: float) -> Any:
         """Sends a request, raw or of kafka-python, and returns its answer. Raises NoAnswerError."""
         if not self._is_open:
-            raise NoAnswerError(self.outcome if self.failures else UNREACHABLE)
+            raise NoAnswerError(self.failure)
         deadline = time.monotonic() + seconds
         connection = self._connection
         # Held back by the broker's quota, or by bytes that are not yet written.

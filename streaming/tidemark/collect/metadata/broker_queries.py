@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
@@ -98,15 +99,19 @@ async def read_broker_configuration(
     """Only the broker itself answers. Raises NoAnswerError and RefusedError."""
     if connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION) is None:
         raise RefusedError("UNSUPPORTED_VERSION")
+    request = _options_request(broker, BROKER_OPTIONS)
+    return decode_broker_configuration(await connection.ask(request, seconds))
+
+
+def _options_request(broker: int, options: Sequence[str]) -> DescribeConfigsRequest:
     resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=BROKER_RESOURCE,
         resource_name=str(broker),
-        configuration_keys=list(BROKER_OPTIONS),
+        configuration_keys=list(options),
     )
-    request = DescribeConfigsRequest(
+    return DescribeConfigsRequest(
         resources=[resource], include_synonyms=False, include_documentation=False
     )
-    return decode_broker_configuration(await connection.ask(request, seconds))
 
 
 async def identify(connection: BrokerConnection, seconds: float) -> Identity:
@@ -120,14 +125,7 @@ async def identify(connection: BrokerConnection, seconds: float) -> Identity:
     version = connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION)
     if version is None or connection.broker < 0:
         return Identity(OK, is_checked=False)
-    resource = DescribeConfigsRequest.DescribeConfigsResource(
-        resource_type=BROKER_RESOURCE,
-        resource_name=str(connection.broker),
-        configuration_keys=[_LAG_TIME],
-    )
-    request = DescribeConfigsRequest(
-        resources=[resource], include_synonyms=False, include_documentation=False
-    )
+    request = _options_request(connection.broker, [_LAG_TIME])
     results = (await connection.ask(request, seconds)).results or []
     if not results or results[0].error_code not in (0, INVALID_REQUEST):
         return Identity(OK, is_checked=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
 from tidemark.collect.connect.connection import BrokerConnection, Network, NoAnswerError
@@ -94,8 +95,9 @@ class BrokerReports:
 
     async def _read(self, live: BrokerConnection) -> None:
         connection = self._connections.get(live.broker, live.host, live.port)
-        if not connection.connected:
-            await self._loop.wait([connection.connect(ANSWER_SECONDS)], ANSWER_SECONDS + 0.1)
+        with suppress(NoAnswerError):
+            # Without a connection each question says so.
+            await connection.ready(ANSWER_SECONDS)
         broker = live.broker
         directories = await self._ask(
             LOG_DIRECTORIES, broker, lambda: read_log_directories(connection, ANSWER_SECONDS)

@@ -208,7 +208,9 @@ class MetadataReader:
         Detectors that need min.insync.replicas are blind until then.
         """
         try:
-            read = await read_configurations(await self._ready(connection), topics, ANSWER_SECONDS)
+            read = await read_configurations(
+                await connection.ready(ANSWER_SECONDS), topics, ANSWER_SECONDS
+            )
         except NoAnswerError:
             self.read_configurations_again()
             raise
@@ -244,7 +246,7 @@ class MetadataReader:
         """Starts `read` and gives its result to `take`."""
 
         async def work() -> None:
-            found = await read(await self._ready(connection), *arguments, ANSWER_SECONDS)
+            found = await read(await connection.ready(ANSWER_SECONDS), *arguments, ANSWER_SECONDS)
             if found is not None:
                 take(found)
 
@@ -269,13 +271,6 @@ class MetadataReader:
         self._running[name] = self._loop.spawn(guarded)
         return self._running[name]
 
-    async def _ready(self, connection: BrokerConnection) -> BrokerConnection:
-        if not connection.connected:
-            await self._loop.wait([connection.connect(ANSWER_SECONDS)], ANSWER_SECONDS + 0.1)
-        if not connection.connected:
-            raise NoAnswerError(connection.outcome)
-        return connection
-
     def _add_image(self, connection: BrokerConnection, image: MetadataImage) -> None:
         """A bootstrap server is the broker that its own list shows at the same address."""
         place = (connection.host, connection.port)
@@ -286,7 +281,7 @@ class MetadataReader:
 
     async def _read_quorum(self, connection: BrokerConnection) -> None:
         broker, host, port = connection.broker, connection.host, connection.port
-        asker = await self._ready(self._quorum_connections.get(broker, host, port))
+        asker = await self._quorum_connections.get(broker, host, port).ready(ANSWER_SECONDS)
         try:
             found = await read_quorum(asker, ANSWER_SECONDS)
         except NoAnswerError:
@@ -317,7 +312,7 @@ class MetadataReader:
     async def _read_deleted(self, connections: list[BrokerConnection], topics: set[str]) -> None:
         missing = set(topics)
         for connection in connections[:2]:
-            ready = await self._ready(connection)
+            ready = await connection.ready(ANSWER_SECONDS)
             image = await read_metadata_of(ready, sorted(topics), ANSWER_SECONDS)
             missing = {
                 name

@@ -163,10 +163,7 @@ class MetadataLogTail(threading.Thread):
             return f"failed ({type(error).__name__})"
 
     async def _follow_active(self, controller: BrokerConnection) -> str:
-        if not controller.connected:
-            await self._loop.wait([controller.connect(CONNECT_SECONDS)], CONNECT_SECONDS + 0.5)
-        if not controller.connected:
-            raise NoAnswerError(controller.outcome)
+        await controller.ready(CONNECT_SECONDS)
         if controller.version(FETCH, FETCH_VERSION) != FETCH_VERSION:
             return f"has no Fetch version {FETCH_VERSION}; the log can be read since Kafka 3.3"
 
