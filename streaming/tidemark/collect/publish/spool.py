@@ -13,20 +13,22 @@ import errno
 import fcntl
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 import structlog
 
 from tidemark.collect.publish.pack import EventRecord
-from tidemark.collect.publish.spool_segment import DamagedFrameError, read_frames, to_frame
+from tidemark.collect.publish.spool_segment import read_frames, to_frame
 from tidemark.core.errors import ConfigError
 
 log = structlog.get_logger()
 
 # What may be published twice after a kill, and the step in which the oldest records are dropped.
 SEGMENT_BYTES: Final = 1024 * 1024
+# Places of damage in a file that the log names.
+MAX_NAMED: Final = 8
 FIRST_NUMBER: Final = 10**9
 _NAME: Final = re.compile(r"(\d{12})\.spool")
 
@@ -53,6 +55,8 @@ class Spool:
         `destination`: the topic of the records and its number of partitions, in which they have a
         place already. Raises ConfigError where the folder cannot be used.
         """
+        # Takes how many records at least cannot be read any more.
+        self.on_lost: Callable[[int], None] = lambda _: None
         self._folder, self._bound, self._segment_bytes = folder, bound, segment_bytes
         # The bytes of each segment by its number, the oldest first. Bounded by `bound`.
         self._sizes: dict[int, int] = {}
@@ -164,8 +168,6 @@ class Spool:
 
     def _load(self, number: int) -> list[tuple[Position, EventRecord]]:
         """The records of a segment that are not settled. One without any is deleted."""
-        if self._open is not None and self._open[0] == number:
-            self._seal()
         records = self._records(number)
         settled = self._settled.setdefault(number, set())
         self._counts[number] = len(records)
@@ -178,16 +180,30 @@ class Spool:
         ]
 
     def _records(self, number: int) -> list[EventRecord]:
+        """Those that can be read. The others are counted once: the file is written without them."""
+        if self._open is not None and self._open[0] == number:
+            self._seal()
         path = self._path(number)
         records: list[EventRecord] = []
+        damaged: list[int] = []
         try:
-            records.extend(read_frames(path.read_bytes()))
-        except DamagedFrameError as error:
-            log.warning(
-                "a spool file is damaged, its end is ignored", file=str(path), byte=error.offset
-            )
+            for at, record in read_frames(path.read_bytes()):
+                if record is None:
+                    damaged.append(at)
+                else:
+                    records.append(record)
         except OSError as error:
+            damaged.append(0)
             log.warning("a spool file cannot be read", file=str(path), reason=error.strerror)
+        if damaged:
+            log.warning(
+                "records of the spool are damaged and lost",
+                file=str(path),
+                records=f"at least {len(damaged)}",
+                bytes=damaged[:MAX_NAMED],
+            )
+            self.on_lost(len(damaged))
+            self._replace(number, records)
         return records
 
     def _write(self, frame: bytes) -> bool:
@@ -239,8 +255,6 @@ class Spool:
 
     def _reduce(self, number: int, *, everything: bool) -> list[EventRecord]:
         """Rewrites a segment without its observations, or deletes it; returns what it loses."""
-        if self._open is not None and self._open[0] == number:
-            self._seal()
         records = self._records(number)
         kept = [record for record in records if not (everything or record.droppable)]
         self._reduced.add(number)
