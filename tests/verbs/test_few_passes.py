@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -212,3 +214,48 @@ def test_what_old_brokers_do_not_report_is_said_to_be_unknown(server: str) -> No
     )
     stopped = tidemark("safe-to-stop", "1", "--bootstrap", server, code=3).out
     assert "that needs DescribeConfigs on the topic, and Kafka 0.11 or newer" in stopped
+
+
+class Balancer:
+    """An address of several backends, of which one is dead: every second connection is closed."""
+
+    def __init__(self, backend: int, first_is_dead: bool) -> None:
+        self.backend, self._turn = backend, int(first_is_dead)
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._server.accept()
+                self._turn += 1
+                if self._turn % 2 == 0:
+                    client.close()
+                    continue
+                backend = socket.create_connection(("127.0.0.1", self.backend))
+                for ends in ((client, backend), (backend, client)):
+                    threading.Thread(target=copy_bytes, args=ends, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+
+
+def copy_bytes(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError), target:
+        while piece := source.recv(65536):
+            target.sendall(piece)
+
+
+@pytest.mark.parametrize("first_is_dead", [False, True])
+def test_inspect_works_behind_an_address_with_a_dead_backend(
+    cluster: FakeCluster, server: str, first_is_dead: bool
+) -> None:
+    balancer = Balancer(cluster.brokers[0].port, first_is_dead)
+    done = tidemark("inspect", "orders", "--bootstrap", balancer.address)
+    assert done.out.startswith("orders-0, leader 1")
+    done = tidemark("safe-to-stop", "1", "--bootstrap", balancer.address, code=3)
+    assert "--wait" not in done.err
+    assert server not in balancer.address
+    balancer.close()

@@ -22,7 +22,7 @@ from typing import Any, Final
 import structlog
 
 from tidemark.collect.codecs.metadata_image import TopicPartition
-from tidemark.collect.connect.connection import BrokerConnection, Identity, Network
+from tidemark.collect.connect.connection import BrokerConnection, Network
 from tidemark.collect.metadata.broker_queries import identify
 from tidemark.collect.metadata.broker_reports import BrokerReports
 from tidemark.collect.metadata.inventory import Inventory
@@ -37,7 +37,7 @@ from tidemark.collect.sample.sampling_round import sample_brokers
 from tidemark.collect.sources.source import Source, add_source_events
 from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.collect.watched.watched_partition import WatchedPartition
-from tidemark.core.broker_outcomes import BrokerFinding, broker_findings
+from tidemark.core.broker_outcomes import NOT_CHECKED, BrokerFinding, broker_findings
 from tidemark.core.events import (
     OK,
     REFUSED,
@@ -196,12 +196,10 @@ class PassRunner:
             or not self.inventory.all_in_sync
         )
 
-    async def _identify(self, connection: BrokerConnection, seconds: float) -> Identity:
+    async def _identify(self, connection: BrokerConnection, seconds: float) -> str:
         """Where who answers cannot be asked, the address alone is no proof of every broker."""
         found = await identify(connection, seconds)
-        if found.is_checked:
-            return found
-        return found._replace(outcome=self.inventory.trusts_address(connection.broker))
+        return self.inventory.judge_address(connection.broker) if found == NOT_CHECKED else found
 
     def _live(self) -> dict[int, BrokerConnection]:
         return {b: c for b, c in self._connections.by_broker.items() if c.connected}

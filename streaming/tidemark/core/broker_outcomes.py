@@ -37,7 +37,6 @@ _MEANINGS: Final = {
     TLS_HANDSHAKE_FAILED: "the TLS handshake fails; check the security protocol, and the files of "
     "certificates, which each connection reads again",
 }
-_UNUSABLE: Final = "it answers without a usable result"
 # In place of an outcome, of brokers that answer: to be looked at, and no failure.
 ONE_ADDRESS: Final = "one address"
 NOT_CHECKED: Final = "identity not checked"
@@ -46,7 +45,7 @@ WARNINGS: Final = (ONE_ADDRESS, NOT_CHECKED)
 
 def meaning_of(outcome: str) -> str:
     """What an outcome that is not OK says of a broker; the end of a sentence."""
-    return _MEANINGS.get(outcome, _UNUSABLE)
+    return _MEANINGS.get(outcome, "it answers without a usable result")
 
 
 class BrokerFinding(NamedTuple):
@@ -77,7 +76,7 @@ def broker_findings(answers: Sequence[BrokerAnswer]) -> Iterator[BrokerFinding]:
     for address, brokers in by_address.items():
         if len(brokers) > 1:
             yield BrokerFinding(
-                f"{_named(brokers)} all",
+                f"brokers {', '.join(map(str, sorted(brokers)))}",
                 address,
                 ONE_ADDRESS,
                 "at most one of them can answer there; check their advertised.listeners",
@@ -88,14 +87,9 @@ def broker_findings(answers: Sequence[BrokerAnswer]) -> Iterator[BrokerFinding]:
         # Where none can be asked, the line stays the same whoever comes and goes.
         is_every = len(unproven) == len(answering)
         yield BrokerFinding(
-            "every broker that answers" if is_every else _named(unproven),
+            "every broker that answers" if is_every else f"brokers {', '.join(map(str, unproven))}",
             "its address",
             NOT_CHECKED,
             "it answers, which does not show that it is the broker of this number; asking needs "
             "DescribeConfigs on the cluster, and Kafka 0.11",
         )
-
-
-def _named(brokers: Sequence[int]) -> str:
-    word = "broker" if len(brokers) == 1 else "brokers"
-    return f"{word} {', '.join(map(str, sorted(brokers)))}"

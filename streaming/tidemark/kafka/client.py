@@ -36,6 +36,9 @@ MAX_ANSWER_BYTES: Final = 100_000_000
 BOOTSTRAP_SECONDS: Final = 10.0
 # How long to wait for further bootstrap servers once one has answered.
 LINGER_SECONDS: Final = 0.3
+# An address may be one of several backends, of which one is dead.
+ATTEMPTS: Final = 3
+RETRY_SECONDS: Final = 0.2
 
 
 def choose_connection(settings: Settings, bootstrap: str | None) -> Connection:
@@ -116,8 +119,6 @@ def outcome_of(error: BaseException) -> str:
         kafka_errors.SaslAuthenticationFailedError | kafka_errors.UnsupportedSaslMechanismError,
     ):
         return AUTHENTICATION_FAILED
-    if isinstance(error, kafka_errors.InvalidReceiveError):
-        return NOT_KAFKA
     if isinstance(error, kafka_errors.AuthorizationError):
         return "authorization_failed"
     timeouts = kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError | TimeoutError
@@ -187,9 +188,16 @@ def _answering_servers(
         for broker in manager.cluster.bootstrap_brokers():
 
             async def handshake(node: Any = broker.node_id) -> None:
-                await manager.get_connection(
-                    node, timeout_ms=timeout_seconds * 1000, refresh_metadata_on_err=False
-                )
+                for left in reversed(range(ATTEMPTS)):
+                    try:
+                        await manager.get_connection(
+                            node, timeout_ms=timeout_seconds * 1000, refresh_metadata_on_err=False
+                        )
+                        return
+                    except kafka_errors.KafkaConnectionError:
+                        if not left:
+                            raise
+                    await net.sleep(RETRY_SECONDS)
 
             attempts[f"{broker.host}:{broker.port}"] = net.call_soon_with_future(handshake)
         first_at = 0.0

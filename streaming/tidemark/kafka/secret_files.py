@@ -6,7 +6,6 @@ their files for each connection itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
@@ -20,27 +19,26 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class FileText(str):
-    """The text that a file held; called, what it holds now. A pipe gives its text once."""
+    """The text that a file held; called, what it holds now."""
 
-    __slots__ = ("read",)
-    read: Callable[[], str]
-
-    @classmethod
-    def of(cls, path: str) -> FileText:
-        """Raises OSError."""
-        found = cls(read_text(path))
-        is_file = Path(path).is_file()
-        found.read = partial(read_text, path) if is_file else partial(str, found)
-        return found
+    __slots__ = ("path",)
+    path: str
 
     def __call__(self) -> str:
         """OpenSSL too calls the password of a key. Raises SaslAuthenticationFailedError."""
         try:
-            return self.read()
+            return read_text(self.path)
         except OSError as error:
             raise SaslAuthenticationFailedError(
                 f"cannot read the file of a secret again: {error.strerror}"
             ) from None
+
+
+def file_text(path: str) -> str:
+    """A FileText; of a pipe, which gives its text once, that text. Raises OSError."""
+    found = FileText(read_text(path))
+    found.path = path
+    return found if Path(path).is_file() else str(found)
 
 
 @cache

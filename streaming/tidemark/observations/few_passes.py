@@ -24,6 +24,7 @@ from tidemark.settings import Cluster, Collect, Settings
 # The first pass starts reads that only a later pass reports: minimum in-sync replicas, eligible
 # leader replicas, reassignments.
 MIN_PASSES: Final = 2
+MAX_SILENT_PASSES: Final = 4
 PAUSE_SECONDS: Final = 0.2
 
 
@@ -53,25 +54,30 @@ def live_cluster(settings: Settings, bootstrap: str | None, name: str | None) ->
 def few_passes(
     cluster: Cluster, settings: Collect, topics: list[str], without: Sequence[str] = ()
 ) -> Iterator[FinishedPass]:
-    """Passes without end over all topics that match, in all shards. Leave the loop to stop."""
+    """Passes without end over all topics that match, in all shards. Leave the loop to stop.
+
+    The first ones in which no broker answers are left out: an address may be one of several
+    backends, of which one is dead.
+    """
     watched = msgspec.structs.replace(
         cluster, topics_allow=topics, topics_deny=list(without), shard=0, shards=1
     )
     passes = PassRunner(watched, settings, 1, int(time.time() * 1000), keeps_pace=False)
-    started = time.monotonic()
+    started, silent = time.monotonic(), 0
     try:
         while True:
-            batches = [
-                decode_batch(record.payload) for record in passes.loop.run(passes.run, set())
-            ]
-            yield FinishedPass(
-                passes.number,
-                time.monotonic() - started,
-                batches,
-                passes.inventory.listed,
-                passes.refused(),
-                passes.findings(),
-            )
+            records = passes.loop.run(passes.run, set())
+            if not passes.inventory.brokers and silent < MAX_SILENT_PASSES:
+                silent += 1
+            else:
+                yield FinishedPass(
+                    passes.number - silent,
+                    time.monotonic() - started,
+                    [decode_batch(record.payload) for record in records],
+                    passes.inventory.listed,
+                    passes.refused(),
+                    passes.findings(),
+                )
             passes.loop.run(passes.loop.sleep, PAUSE_SECONDS)
     finally:
         passes.close()

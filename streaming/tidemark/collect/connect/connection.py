@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafka import errors as kafka_errors
 from kafka.net.connection import KafkaConnection
@@ -20,6 +20,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.core.broker_outcomes import NOT_CHECKED
 from tidemark.core.events import NOT_KAFKA, OK, TIMED_OUT, UNREACHABLE
 from tidemark.kafka.client import outcome_of
 
@@ -43,18 +44,9 @@ class NoAnswerError(Exception):
         self.outcome = outcome
 
 
-class Identity(NamedTuple):
-    """Who answers a connection. `outcome`: OK, or why it is not its broker.
-
-    `is_checked`: false where it could not be asked.
-    """
-
-    outcome: str
-    is_checked: bool
-
-
-# Asks who answers within seconds. Raises NoAnswerError.
-Identify = Callable[["BrokerConnection", float], Awaitable[Identity]]
+# Asks who answers, within seconds: OK, NOT_CHECKED where it cannot be asked, or the outcome that
+# says why it is not the broker. Raises NoAnswerError.
+Identify = Callable[["BrokerConnection", float], Awaitable[str]]
 
 
 class BrokerConnection:
@@ -122,7 +114,7 @@ class BrokerConnection:
     async def _connect(self, seconds: float) -> None:
         try:
             await self._loop.within(seconds, self._open, time.monotonic() + seconds)
-            found = Identity(OK, is_checked=False)
+            found = NOT_CHECKED
             if self._identify is not None:
                 found = await self._identify(self, seconds)
         except NoAnswerError as error:
@@ -133,23 +125,22 @@ class BrokerConnection:
                 outcome = NOT_KAFKA
             self._fail(outcome)
         else:
-            if found.outcome == OK:
-                self.connected_at, self.identity_checked = time.monotonic(), found.is_checked
+            if found in (OK, NOT_CHECKED):
+                self.connected_at, self.identity_checked = time.monotonic(), found == OK
             else:
-                self._fail(found.outcome)
+                self._fail(found)
 
     async def _is_other_service(self) -> bool:
         """Whether a port that gave no answer to Kafka's protocol answers HTTP's, or with TLS.
 
         Asked at the first failure: a broker that hangs closes such a connection when it goes on.
         """
-        options = self._options
-        if self.failures or options["security_protocol"] != "PLAINTEXT" or options["proxy_url"]:
+        is_plain = self._options["security_protocol"] == "PLAINTEXT"
+        if self.failures or not is_plain or self._options["proxy_url"]:
             return self.outcome == NOT_KAFKA
 
         def ask() -> bool:
-            place = (self.host, self.port)
-            with socket.create_connection(place, OTHER_SERVICE_SECONDS) as plain:
+            with socket.create_connection((self.host, self.port), OTHER_SERVICE_SECONDS) as plain:
                 plain.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
                 return plain.recv(16).startswith((b"HTTP/", TLS_ALERT))
 

@@ -11,8 +11,9 @@ from kafka.protocol.metadata import MetadataRequest
 from tidemark.collect.codecs.errors import error_name
 from tidemark.collect.codecs.metadata_image import TopicPartition
 from tidemark.collect.codecs.topic_configuration import BOOLEANS
-from tidemark.collect.connect.connection import BrokerConnection, Identity
+from tidemark.collect.connect.connection import BrokerConnection
 from tidemark.collect.metadata.refusals import RefusedError
+from tidemark.core.broker_outcomes import NOT_CHECKED
 from tidemark.core.broker_report import (
     MAX_LOG_DIRECTORIES,
     MAX_PATH,
@@ -114,22 +115,22 @@ def _options_request(broker: int, options: Sequence[str]) -> DescribeConfigsRequ
     )
 
 
-async def identify(connection: BrokerConnection, seconds: float) -> Identity:
-    """Who answers a connection: any broker refuses to give the options of another one.
+async def identify(connection: BrokerConnection, seconds: float) -> str:
+    """Who answers, as `connection.Identify`: a broker refuses to give the options of another one.
 
     That cannot be asked before Kafka 0.11, without DescribeConfigs on the cluster, and of a
     bootstrap server, whose number is not known. Raises NoAnswerError.
     """
     if connection.version(MetadataRequest.API_KEY, 0) is None:
-        return Identity(CONTROLLER_LISTENER, is_checked=True)
+        return CONTROLLER_LISTENER
     version = connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION)
     if version is None or connection.broker < 0:
-        return Identity(OK, is_checked=False)
+        return NOT_CHECKED
     request = _options_request(connection.broker, [_LAG_TIME])
     results = (await connection.ask(request, seconds)).results or []
     if not results or results[0].error_code not in (0, INVALID_REQUEST):
-        return Identity(OK, is_checked=False)
-    return Identity(OTHER_BROKER if results[0].error_code else OK, is_checked=True)
+        return NOT_CHECKED
+    return OTHER_BROKER if results[0].error_code else OK
 
 
 def decode_broker_configuration(answer: Any) -> BrokerConfiguration:

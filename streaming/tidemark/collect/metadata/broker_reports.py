@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
 from tidemark.collect.connect.connection import BrokerConnection, Network, NoAnswerError
@@ -95,9 +94,8 @@ class BrokerReports:
 
     async def _read(self, live: BrokerConnection) -> None:
         connection = self._connections.get(live.broker, live.host, live.port)
-        with suppress(NoAnswerError):
-            # Without a connection each question says so.
-            await connection.ready(ANSWER_SECONDS)
+        if not connection.connected:
+            await self._loop.wait([connection.connect(ANSWER_SECONDS)], ANSWER_SECONDS + 0.1)
         broker = live.broker
         directories = await self._ask(
             LOG_DIRECTORIES, broker, lambda: read_log_directories(connection, ANSWER_SECONDS)

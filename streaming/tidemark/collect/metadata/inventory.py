@@ -24,7 +24,8 @@ from tidemark.collect.metadata.left_replicas import LeftReplicas
 from tidemark.collect.metadata.partition_reports import PartitionReport, agreeing_brokers, newest_of
 from tidemark.collect.metadata.settled_topics import SettledTopics
 from tidemark.collect.watched.watched_partition import WatchedPartition
-from tidemark.core.events import OK, SHARED_ADDRESS, UNLISTED
+from tidemark.core.broker_outcomes import NOT_CHECKED
+from tidemark.core.events import SHARED_ADDRESS, UNLISTED
 from tidemark.core.identity import group_of
 from tidemark.core.text import cut
 from tidemark.settings import Cluster
@@ -101,8 +102,9 @@ class Inventory:
         self.listed = {name for image in images for name in image.topics}
         for image in sorted(images, key=lambda image: image.at):
             # One broker that says what no event can carry costs no other one its watch.
-            named = image.brokers.items()
-            self.brokers.update((b, address.bounded()) for b, address in named if b >= 0)
+            self.brokers.update(
+                (b, address.bounded()) for b, address in image.brokers.items() if b >= 0
+            )
             self.cluster_id = cut(image.cluster_id or "") or self.cluster_id
             self.controller = image.controller
         self._forget_brokers(images)
@@ -312,14 +314,16 @@ class Inventory:
             return []
         return sorted(b for b in self._all_counts() if b >= 0 and b not in self.brokers)
 
-    def trusts_address(self, broker: int) -> str:
-        """OK where whoever answers at a broker's address may be taken for it, else why not."""
-        if broker in self.no_longer_listed:
+    def judge_address(self, broker: int) -> str:
+        """Of whoever answers at a broker's address and cannot be asked who it is.
+
+        NOT_CHECKED where it may be taken for the broker, else the outcome that says why not.
+        """
+        listed = {b: a for b, a in self.brokers.items() if b not in self.no_longer_listed}
+        if broker not in listed:
             return UNLISTED
-        place = self.brokers[broker][:2] if broker in self.brokers else None
-        listed = self.brokers.keys() - self.no_longer_listed
-        is_shared = any(self.brokers[b][:2] == place for b in listed if b != broker)
-        return SHARED_ADDRESS if is_shared else OK
+        places = [(address.host, address.port) for address in listed.values()]
+        return NOT_CHECKED if places.count(listed[broker][:2]) == 1 else SHARED_ADDRESS
 
     def _all_counts(self) -> dict[int, BrokerCounts]:
         """Counted once after each change of the metadata."""

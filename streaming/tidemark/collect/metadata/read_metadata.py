@@ -60,9 +60,8 @@ async def read_metadata_of(
     """
     topic_class = MetadataRequest.MetadataRequestTopic
     by_name = (connection.version(METADATA, MAX_VERSION) or 0) >= FIRST_WITHOUT_CREATION
-    wanted = [topic_class(name=name) for name in names or ()]
     request = MetadataRequest(
-        topics=wanted if names is not None and by_name else None,
+        topics=[topic_class(name=name) for name in names] if names and by_name else None,
         allow_auto_topic_creation=False,
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,

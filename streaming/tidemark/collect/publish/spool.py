@@ -27,8 +27,6 @@ log = structlog.get_logger()
 
 # What may be published twice after a kill, and the step in which the oldest records are dropped.
 SEGMENT_BYTES: Final = 1024 * 1024
-# Places of damage in a file that the log names.
-MAX_NAMED: Final = 8
 FIRST_NUMBER: Final = 10**9
 _NAME: Final = re.compile(r"(\d{12})\.spool")
 
@@ -200,7 +198,7 @@ class Spool:
                 "records of the spool are damaged and lost",
                 file=str(path),
                 records=f"at least {len(damaged)}",
-                bytes=damaged[:MAX_NAMED],
+                first_at_byte=damaged[0],
             )
             self.on_lost(len(damaged))
             self._replace(number, records)

@@ -23,14 +23,8 @@ from tidemark.collect.sources.metadata_log.changes import Change
 from tidemark.collect.sources.metadata_log.reader import MetadataLogReader, Outcome
 from tidemark.collect.sources.metadata_log.requests import FETCH_VERSION, MAX_WAIT_MS
 from tidemark.collect.sources.source import SourceEvent
+from tidemark.core.broker_outcomes import meaning_of
 from tidemark.core.errors import WireError
-from tidemark.core.events import (
-    AUTHENTICATION_FAILED,
-    NOT_KAFKA,
-    REFUSED,
-    TIMED_OUT,
-    TLS_HANDSHAKE_FAILED,
-)
 from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, parse_address
 
@@ -151,7 +145,7 @@ class MetadataLogTail(threading.Thread):
         try:
             return await self._follow_active(controller)
         except NoAnswerError as error:
-            return _OUTCOMES.get(error.outcome, f"failed ({error.outcome})")
+            return f"({error.outcome}): {meaning_of(error.outcome)}"
         except WireError as error:
             controller.close()
             return f"gave what cannot be read: {error}"
@@ -201,12 +195,3 @@ class MetadataLogTail(threading.Thread):
                 reason=reason,
                 cure="check clusters[].controllers and the right ClusterAction",
             )
-
-
-_OUTCOMES: Final = {
-    REFUSED: "refused the connection",
-    TIMED_OUT: "did not answer in time",
-    NOT_KAFKA: "does not speak Kafka's protocol",
-    AUTHENTICATION_FAILED: "refused the credentials",
-    TLS_HANDSHAKE_FAILED: "failed the TLS handshake",
-}
