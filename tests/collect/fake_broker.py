@@ -25,6 +25,8 @@ from tidemark.collect.legacy.epoch_end_offset import EpochEndOffset
 
 FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, EPOCH_END_OFFSETS, CONFIGS = 1, 2, 3, 18, 23, 32
 VERSIONS = {FETCH: (4, 12), LIST_OFFSETS: (1, 7), METADATA: (0, 12), API_VERSIONS: (0, 3)}
+# The body of the answer of Kafka 4.4.0 to a request that means another node, or another cluster.
+REBOOTSTRAP = "0081010000000000"
 REQUESTS = {
     FETCH: FetchRequest,
     LIST_OFFSETS: ListOffsetsRequest,
@@ -130,6 +132,9 @@ class FakeBroker:
         key, version, correlation = struct.unpack_from(">hhi", data)
         if self.hangs(key):
             return
+        if (key, version) == (API_VERSIONS, 5):
+            connection.sendall(self._node_answer(correlation, data))
+            return
         request = (
             REQUESTS[key].decode(data, version=version, header=True)
             if key != API_VERSIONS
@@ -155,6 +160,13 @@ class FakeBroker:
         }[key]
         payload = struct.pack(">i", correlation) + (b"\x00" if flexible else b"") + body
         connection.sendall(struct.pack(">i", len(payload)) + payload)
+
+    def _node_answer(self, correlation: int, data: bytes) -> bytes:
+        """As Kafka 4.4.0: whether the request means this broker of this cluster."""
+        cluster = self.cluster_id.encode()
+        meant = bytes([len(cluster) + 1]) + cluster + struct.pack(">ib", self.broker, 0)
+        body = bytes.fromhex("00000100000000000000" if data.endswith(meant) else REBOOTSTRAP)
+        return struct.pack(">ii", len(body) + 4, correlation) + body
 
     def _api_versions(self, _: Any, version: int) -> bytes:
         keys = [

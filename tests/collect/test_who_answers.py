@@ -198,3 +198,24 @@ def test_what_no_event_can_carry_costs_its_broker_alone(
     assert passed.cluster_id == "c" * 255
     racks = {each.broker: each.rack for each in passed.brokers}
     assert racks.get(3) == ("r" * 255 if "rack" in said else None)
+
+
+@with_versions({API_VERSIONS: (0, 5)})
+def test_since_4_4_a_broker_says_who_it_is_without_a_right(cluster: FakeCluster) -> None:
+    """Broker 3 gives clients the address of broker 2; there is no DescribeConfigs."""
+    cluster.topic("t", 10)
+    cluster.brokers[2].port = cluster.brokers[1].port
+    events = cluster.run(2)
+    assert outcomes(events) == {1: OK, 2: OK, 3: OTHER_BROKER}
+    passed = next(event for event in events if isinstance(event, Pass))
+    assert [each.identity_checked for each in passed.brokers] == [True, True, None]
+
+
+@with_versions({API_VERSIONS: (0, 5)})
+def test_since_4_4_a_broker_of_another_cluster_is_none_of_this(cluster: FakeCluster) -> None:
+    cluster.topic("t", 10)
+    cluster.run(2)
+    cluster.brokers[2].cluster_id = "another"
+    cluster.passes._connections.drop(3)
+    cluster.set(metadata=lambda: (cluster.brokers, cluster.topics))
+    assert outcomes(cluster.run())[3] == OTHER_BROKER

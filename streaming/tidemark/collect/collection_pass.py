@@ -198,7 +198,7 @@ class PassRunner:
 
     async def _identify(self, connection: BrokerConnection, seconds: float) -> str:
         """Where who answers cannot be asked, the address alone is no proof of every broker."""
-        found = await identify(connection, seconds)
+        found = await identify(connection, seconds, self.inventory.cluster_id)
         return self.inventory.judge_address(connection.broker) if found == NOT_CHECKED else found
 
     def _live(self) -> dict[int, BrokerConnection]:

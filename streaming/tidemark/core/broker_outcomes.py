@@ -68,13 +68,13 @@ def broker_findings(answers: Sequence[BrokerAnswer]) -> Iterator[BrokerFinding]:
     by_address: dict[str, list[int]] = {}
     for each in answers:
         address = f"{each.host or '?'}:{each.port or '?'}"
-        if each.host is not None:
-            by_address.setdefault(address, []).append(each.broker)
+        by_address.setdefault(address, []).append(each.broker)
         if each.outcome != OK:
-            meaning = meaning_of(each.outcome)
-            yield BrokerFinding(f"broker {each.broker}", address, each.outcome, meaning)
+            yield BrokerFinding(
+                f"broker {each.broker}", address, each.outcome, meaning_of(each.outcome)
+            )
     for address, brokers in by_address.items():
-        if len(brokers) > 1:
+        if len(brokers) > 1 and not address.startswith("?"):
             yield BrokerFinding(
                 f"brokers {', '.join(map(str, sorted(brokers)))}",
                 address,
@@ -91,5 +91,5 @@ def broker_findings(answers: Sequence[BrokerAnswer]) -> Iterator[BrokerFinding]:
             "its address",
             NOT_CHECKED,
             "it answers, which does not show that it is the broker of this number; asking needs "
-            "DescribeConfigs on the cluster, and Kafka 0.11",
+            "Kafka 4.4, or DescribeConfigs on the cluster and Kafka 0.11",
         )

@@ -48,11 +48,6 @@ def duration(milliseconds: float) -> str:
     return f"{seconds // size} {unit}" + (f" {rest} {smaller}" if rest else "")
 
 
-def cut(text: str, characters: int = 255) -> str:
-    """The beginning of what a broker says, as long as an event can carry it."""
-    return text[:characters]
-
-
 def known(value: object) -> str:
     """A value as text; `?` where it is unknown."""
     return "?" if value is None else str(value)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl import get_sasl_mechanism, register_sasl_mechanism
 
 from tidemark.settings.files import read_text
-
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class FileText(str):
@@ -44,7 +42,7 @@ def file_text(path: str) -> str:
 @cache
 def log_in_with_files() -> None:
     """For all clients of this process: the library has no other hook for a password."""
-    for name in MECHANISMS:
+    for name in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
         mechanism = partial(_with_files_read, get_sasl_mechanism(name))
         register_sasl_mechanism(name, mechanism, overwrite=True)
 

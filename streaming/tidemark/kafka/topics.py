@@ -122,12 +122,13 @@ def describe_topics(admin: Any, names: Iterable[str]) -> list[dict[str, Any]]:
     Asked by name, a broker tells "not permitted" from "not there"; one before 0.11 creates the
     topic (auto.create.topics.enable), and so is asked for all.
     """
-    wanted = list(names)
     if admin.api_versions()[MetadataRequest.API_KEY][1] >= FIRST_WITHOUT_CREATION:
-        return list(admin.describe_topics(wanted))
+        return list(admin.describe_topics(list(names)))
     known = {topic["name"]: topic for topic in admin.describe_topics()}
-    absent = {"error_code": _NOT_THERE[0], "partitions": []}
-    return [known.get(name, {"name": name, **absent}) for name in wanted]
+    return [
+        known.get(name, {"name": name, "error_code": _NOT_THERE[0], "partitions": []})
+        for name in names
+    ]
 
 
 def topic_states(admin: Any, names: Iterable[str]) -> dict[str, TopicState]:

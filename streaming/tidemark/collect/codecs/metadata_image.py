@@ -9,8 +9,6 @@ import base64
 import uuid
 from typing import Any, Final, NamedTuple
 
-from tidemark.core.text import cut
-
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 LEADER_NOT_AVAILABLE: Final = 5
 LISTENER_NOT_FOUND: Final = 72
@@ -27,7 +25,7 @@ class BrokerAddress(NamedTuple):
     def bounded(self) -> BrokerAddress:
         """As events can carry it. What is no port becomes 0, to which nobody connects."""
         port = self.port if 0 < self.port < 65536 else 0
-        return BrokerAddress(cut(self.host), port, self.rack and cut(self.rack))
+        return BrokerAddress(self.host[:255], port, self.rack and self.rack[:255])
 
 
 class PartitionMetadata(NamedTuple):

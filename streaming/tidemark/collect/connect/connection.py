@@ -33,7 +33,6 @@ UNSUPPORTED: Final = "unsupported"
 GARBLED: Final = "garbled"
 # A port that says nothing to Kafka's protocol gets this time to answer HTTP's.
 OTHER_SERVICE_SECONDS: Final = 0.5
-TLS_ALERT: Final = b"\x15\x03"
 
 
 class NoAnswerError(Exception):
@@ -142,7 +141,8 @@ class BrokerConnection:
         def ask() -> bool:
             with socket.create_connection((self.host, self.port), OTHER_SERVICE_SECONDS) as plain:
                 plain.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
-                return plain.recv(16).startswith((b"HTTP/", TLS_ALERT))
+                # Of TLS: an alert, as a server sends it that gets no handshake.
+                return plain.recv(16).startswith((b"HTTP/", b"\x15\x03"))
 
         try:
             return bool(await self._loop.in_thread(ask))

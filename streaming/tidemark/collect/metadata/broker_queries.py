@@ -11,6 +11,7 @@ from kafka.protocol.metadata import MetadataRequest
 from tidemark.collect.codecs.errors import error_name
 from tidemark.collect.codecs.metadata_image import TopicPartition
 from tidemark.collect.codecs.topic_configuration import BOOLEANS
+from tidemark.collect.codecs.wire import API_VERSIONS, INT16, INT32, RawRequest, encode_string
 from tidemark.collect.connect.connection import BrokerConnection
 from tidemark.collect.metadata.refusals import RefusedError
 from tidemark.core.broker_outcomes import NOT_CHECKED
@@ -21,10 +22,12 @@ from tidemark.core.broker_report import (
     LogDirectory,
 )
 from tidemark.core.events import CONTROLLER_LISTENER, OK, OTHER_BROKER
-from tidemark.core.text import cut
 
 BROKER_RESOURCE: Final = 4
 INVALID_REQUEST: Final = 42
+REBOOTSTRAP_REQUIRED: Final = 129
+# Of ApiVersions: with the cluster and the node that the client means.
+NODE_VERSION: Final = 5
 # With total and usable bytes.
 LOG_DIRS_VERSION: Final = 4
 CONFIGS_VERSION: Final = 4
@@ -76,8 +79,8 @@ def decode_log_directories(answer: Any) -> LogDirectories:
             continue
         directories.append(
             LogDirectory(
-                path=cut(result.log_dir, MAX_PATH),
-                error=cut(error_name(result.error_code), 64) if result.error_code else None,
+                path=result.log_dir[:MAX_PATH],
+                error=error_name(result.error_code)[:64] if result.error_code else None,
                 total_bytes=_known(result.total_bytes),
                 usable_bytes=_known(result.usable_bytes),
             )
@@ -115,14 +118,27 @@ def _options_request(broker: int, options: Sequence[str]) -> DescribeConfigsRequ
     )
 
 
-async def identify(connection: BrokerConnection, seconds: float) -> str:
-    """Who answers, as `connection.Identify`: a broker refuses to give the options of another one.
+async def identify(
+    connection: BrokerConnection, seconds: float, cluster_id: str | None = None
+) -> str:
+    """Who answers, as `connection.Identify`. Raises NoAnswerError.
 
-    That cannot be asked before Kafka 0.11, without DescribeConfigs on the cluster, and of a
-    bootstrap server, whose number is not known. Raises NoAnswerError.
+    Since Kafka 4.4, ApiVersions tells whether it is that broker of that cluster (KIP-1242). Else a
+    broker refuses to give the options of another one, which cannot be asked before Kafka 0.11,
+    without DescribeConfigs on the cluster, and of a bootstrap server, whose number is not known.
     """
     if connection.version(MetadataRequest.API_KEY, 0) is None:
         return CONTROLLER_LISTENER
+    if cluster_id and connection.version(API_VERSIONS, NODE_VERSION) == NODE_VERSION:
+        # The name and the version of the client come first, tagged fields last.
+        texts = b"".join(
+            encode_string(each, compact=True) for each in ("tidemark", "1", cluster_id)
+        )
+        meant = texts + INT32.pack(connection.broker) + b"\x00"
+        request = RawRequest(API_VERSIONS, NODE_VERSION, meant, flexible=True)
+        (error,) = INT16.unpack_from((await connection.ask(request, seconds)).body)
+        if error in (0, REBOOTSTRAP_REQUIRED):
+            return OTHER_BROKER if error else OK
     version = connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION)
     if version is None or connection.broker < 0:
         return NOT_CHECKED
@@ -145,7 +161,7 @@ def decode_broker_configuration(answer: Any) -> BrokerConfiguration:
         replica_lag_time_max_ms=_number(values.get(_LAG_TIME)),
         replica_fetch_wait_max_ms=_number(values.get(_FETCH_WAIT)),
         high_watermark_checkpoint_interval_ms=_number(values.get(_CHECKPOINT)),
-        replica_selector_class=cut(selector or "") if _SELECTOR in values else None,
+        replica_selector_class=(selector or "")[:255] if _SELECTOR in values else None,
         unclean_leader_election=BOOLEANS.get((values.get(_UNCLEAN) or "").lower()),
         min_in_sync_replicas=_number(values.get(_MINIMUM), 2**31 - 1),
         # An answer with other options is not cut short: a rate that it leaves out is not set.

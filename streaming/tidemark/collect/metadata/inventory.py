@@ -27,7 +27,6 @@ from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.broker_outcomes import NOT_CHECKED
 from tidemark.core.events import SHARED_ADDRESS, UNLISTED
 from tidemark.core.identity import group_of
-from tidemark.core.text import cut
 from tidemark.settings import Cluster
 
 # Brokers with old images catch up within this many reads of the metadata.
@@ -105,7 +104,7 @@ class Inventory:
             self.brokers.update(
                 (b, address.bounded()) for b, address in image.brokers.items() if b >= 0
             )
-            self.cluster_id = cut(image.cluster_id or "") or self.cluster_id
+            self.cluster_id = (image.cluster_id or "")[:255] or self.cluster_id
             self.controller = image.controller
         self._forget_brokers(images)
         settled = self._settled.unchanged_in(images)

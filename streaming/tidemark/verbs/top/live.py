@@ -80,9 +80,7 @@ class LiveCluster(Publisher):
         if self.site is not None:
             self.site.apply(rows)
         snapshot = self._reducer.snapshot(self._collector.cluster.name)
-        self.snapshot = (
-            None if snapshot is None else replace(snapshot, notes=tuple(self._notes(snapshot)))
-        )
+        self.snapshot = snapshot and replace(snapshot, notes=tuple(self._notes(snapshot)))
         self.published_at = time.monotonic()
         self.on_pass()
 
