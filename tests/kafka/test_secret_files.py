@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import struct
 from collections.abc import Iterator
@@ -34,6 +35,8 @@ class PlainBroker(FakeBroker):
     def __init__(self, password: str) -> None:
         super().__init__(1, {**VERSIONS, HANDSHAKE: (0, 1), AUTHENTICATE: (0, 1)})
         self.password = password
+        # Closes the connection in place of an answer to the login.
+        self.closes = False
         self.metadata = lambda: ([self], {})
 
     def _answer(self, connection: Any, data: bytes) -> None:
@@ -41,6 +44,9 @@ class PlainBroker(FakeBroker):
         answer: Any
         if key == HANDSHAKE:
             answer = SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"])
+        elif key == AUTHENTICATE and self.closes:
+            connection.shutdown(socket.SHUT_RDWR)
+            return
         elif key == AUTHENTICATE:
             request = SaslAuthenticateRequest.decode(data, version=version, header=True)
             is_right = bytes(request.auth_bytes) == f"u\0u\0{self.password}".encode()
@@ -101,6 +107,17 @@ def test_the_collector_logs_in_with_what_the_file_holds(
     network.loop.close()
 
 
+def test_a_login_that_ends_with_the_connection_is_named(
+    broker: PlainBroker, connection: Connection
+) -> None:
+    """As real brokers end it: kafka-python drops an answer that comes with the end."""
+    network = Network(checked_options(connection))
+    asked = network.pool().get(1, "127.0.0.1", broker.port)
+    broker.closes = True
+    assert outcome(network, asked) == AUTHENTICATION_FAILED
+    network.loop.close()
+
+
 def test_a_consumer_logs_in_with_what_the_file_holds(
     broker: PlainBroker, connection: Connection, tmp_path: Path
 ) -> None:
@@ -109,7 +126,7 @@ def test_a_consumer_logs_in_with_what_the_file_holds(
     broker.password = "new"
     (tmp_path / "password").write_text("new", encoding="utf-8")
     for each in broker._open:
-        each.shutdown(2)
+        each.shutdown(socket.SHUT_RDWR)
     assert consumer.topics() == set()
     consumer.close()
 

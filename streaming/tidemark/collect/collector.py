@@ -74,8 +74,7 @@ class Collector(threading.Thread):
                 cluster=self.cluster.name,
                 **finding._asdict(),
             )
-        subjects = {finding.subject for finding in found}
-        for subject in sorted({finding.subject for finding in self._findings} - subjects):
+        for subject in sorted({f.subject for f in self._findings} - {f.subject for f in found}):
             log.info("broker can be relied on", cluster=self.cluster.name, subject=subject)
         self._findings = found
 

@@ -21,7 +21,7 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from tidemark.collect.connect.event_loop import EventLoop
 from tidemark.core.broker_outcomes import NOT_CHECKED
-from tidemark.core.events import NOT_KAFKA, OK, TIMED_OUT, UNREACHABLE
+from tidemark.core.events import AUTHENTICATION_FAILED, NOT_KAFKA, OK, TIMED_OUT, UNREACHABLE
 from tidemark.kafka.client import outcome_of
 
 # More than one pass sends to a broker at a time: kafka-python refuses requests above it.
@@ -31,6 +31,9 @@ MAX_IN_FLIGHT: Final = 64
 UNSUPPORTED: Final = "unsupported"
 # An answer that cannot be decoded.
 GARBLED: Final = "garbled"
+# At least for a connection with a login: brokers keep the answer to a failed one back for a while
+# (connection.failed.authentication.delay.ms). No pass waits for it.
+LOGIN_SECONDS: Final = 2.0
 # A port that says nothing to Kafka's protocol gets this time to answer HTTP's.
 OTHER_SERVICE_SECONDS: Final = 0.5
 
@@ -78,6 +81,7 @@ class BrokerConnection:
             **options,
             "max_in_flight_requests_per_connection": MAX_IN_FLIGHT,
         }
+        self._logs_in = str(self._options["security_protocol"]).startswith("SASL_")
         self._connection: Any = None
         self._attempt: Any = None
 
@@ -107,6 +111,7 @@ class BrokerConnection:
     def connect(self, seconds: float) -> Any:
         """Starts an attempt unless one is under way. Its Future never fails."""
         if self._attempt is None or self._attempt.is_done:
+            seconds = max(seconds, LOGIN_SECONDS if self._logs_in else 0.0)
             self._attempt = self._loop.spawn(self._connect, seconds)
         return self._attempt
 
@@ -120,6 +125,14 @@ class BrokerConnection:
             self._fail(error.outcome)
         except Exception as error:
             outcome = outcome_of(error)
+            if (
+                outcome == UNREACHABLE
+                and self._logs_in
+                and self._connection is not None
+                and self._connection.broker_version_data is not None
+            ):
+                # Closed in the login: the library drops an answer that comes with the end.
+                outcome = AUTHENTICATION_FAILED
             if outcome in (TIMED_OUT, UNREACHABLE) and await self._is_other_service():
                 outcome = NOT_KAFKA
             self._fail(outcome)
@@ -134,8 +147,11 @@ class BrokerConnection:
 
         Asked at the first failure: a broker that hangs closes such a connection when it goes on.
         """
-        is_plain = self._options["security_protocol"] == "PLAINTEXT"
-        if self.failures or not is_plain or self._options["proxy_url"]:
+        if (
+            self.failures
+            or self._options["security_protocol"] != "PLAINTEXT"
+            or self._options["proxy_url"]
+        ):
             return self.outcome == NOT_KAFKA
 
         def ask() -> bool:

@@ -182,17 +182,13 @@ class Spool:
         if self._open is not None and self._open[0] == number:
             self._seal()
         path = self._path(number)
-        records: list[EventRecord] = []
-        damaged: list[int] = []
         try:
-            for at, record in read_frames(path.read_bytes()):
-                if record is None:
-                    damaged.append(at)
-                else:
-                    records.append(record)
+            frames = list(read_frames(path.read_bytes()))
         except OSError as error:
-            damaged.append(0)
+            frames = [(0, None)]
             log.warning("a spool file cannot be read", file=str(path), reason=error.strerror)
+        records = [record for _, record in frames if record is not None]
+        damaged = [at for at, record in frames if record is None]
         if damaged:
             log.warning(
                 "records of the spool are damaged and lost",
