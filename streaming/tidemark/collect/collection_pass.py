@@ -300,8 +300,9 @@ class PassRunner:
         ]
         self._slowest_seconds = max([0.8 * self._slowest_seconds, *took])
         for broker, connection in self._connections.by_broker.items():
-            answered = sampled[broker].outcome if broker in sampled else connection.outcome
-            outcome = answered or TIMED_OUT
+            # Without a failure the attempt to connect is under way, longer than a time-out.
+            failure = connection.outcome if connection.failures else TIMED_OUT
+            outcome = (sampled[broker].outcome if broker in sampled else failure) or TIMED_OUT
             self.immediate_next_pass |= outcome != OK and self.outcomes.get(broker) == OK
             self.outcomes[broker] = outcome
             if outcome == OK:
