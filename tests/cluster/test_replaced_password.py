@@ -71,7 +71,7 @@ def test_a_password_that_is_replaced_needs_no_restart(
         replace_password(brokers, "another")
         passes._connections.close()
         until(passes, AUTHENTICATION_FAILED)
-        assert {finding.outcome for finding in passes.findings()} == {AUTHENTICATION_FAILED}
+        assert {finding.outcome for finding in passes.findings} == {AUTHENTICATION_FAILED}
         file.write_text("another", encoding="utf-8")
         until(passes, OK)
         for broker in (1, 2, 3):

@@ -55,7 +55,7 @@ def test_where_nobody_can_be_asked_an_address_of_two_is_of_none(cluster: FakeClu
     cluster.topic("t", 10)
     cluster.brokers[2].port = cluster.brokers[1].port
     assert outcomes(cluster.run(2)) == {1: OK, 2: SHARED_ADDRESS, 3: SHARED_ADDRESS}
-    found = {(f.subject, f.outcome) for f in cluster.passes.findings()}
+    found = {(f.subject, f.outcome) for f in cluster.passes.findings}
     assert ("brokers 2, 3", ONE_ADDRESS) in found
 
 
@@ -67,7 +67,7 @@ def test_a_broker_that_cannot_be_asked_is_watched_and_said_to_be_unproven(
     assert set(outcomes(events).values()) == {OK}
     passed = next(event for event in events if isinstance(event, Pass))
     assert {each.identity_checked for each in passed.brokers} == {False}
-    assert [f.outcome for f in cluster.passes.findings()] == [NOT_CHECKED]
+    assert [f.outcome for f in cluster.passes.findings] == [NOT_CHECKED]
 
 
 def test_a_process_at_the_old_address_of_a_broker_is_not_taken_for_it(
@@ -105,7 +105,7 @@ def test_a_listener_of_controllers_is_named(cluster: FakeCluster) -> None:
 def test_a_bootstrap_server_that_is_no_broker_is_named(cluster: FakeCluster) -> None:
     cluster.brokers[0].versions = CONTROLLERS
     assert outcomes(cluster.run(2)) == {}
-    (found,) = cluster.passes.findings()
+    (found,) = cluster.passes.findings
     assert str(found) == (
         f"bootstrap server at 127.0.0.1:{cluster.brokers[0].port} (controller_listener): "
         "a listener of controllers answers there, which serves no clients; give the address of a "

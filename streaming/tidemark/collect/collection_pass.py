@@ -42,7 +42,6 @@ from tidemark.core.events import (
     OK,
     REFUSED,
     TIMED_OUT,
-    BrokerAnswer,
     BrokerState,
     PartitionDeleted,
     Pass,
@@ -105,7 +104,8 @@ class PassRunner:
         self.answered_at = time.monotonic()
         self.observed = self.thinned = self.missed = 0
         self.outcomes: dict[int, str] = {}
-        self._answers: list[BrokerAnswer] = []
+        # Of the brokers in the last pass; of the bootstrap servers, where none is known.
+        self.findings: list[BrokerFinding] = []
         self._links = LinkCounter()
         # Brokers that are in `outcomes`; each answered since the start.
         self._have_answered: set[int] = set()
@@ -326,10 +326,6 @@ class PassRunner:
         """What brokers refuse to answer (`refusals.ASKED`) -> Kafka's errors."""
         return {**self._reader.refusals.reasons(), **self.reports.refused()}
 
-    def findings(self) -> list[BrokerFinding]:
-        """Of the brokers in the last pass; of the bootstrap servers, where none is known."""
-        return [*broker_findings(self._answers)] or self._reader.silent_bootstrap()
-
     async def _confirm_leaders(self) -> None:
         """Reads metadata again where a broker has no fences: see `Observer`."""
         if any(not plan.answers.fenced for plan in self._plans.values()):
@@ -382,7 +378,7 @@ class PassRunner:
     def _pass_record(self) -> Pass:
         cluster, quorum, ended = self.cluster, self._reader.quorum, time.monotonic()
         self.inventory.left_replicas.led_shrinks.settle(self.outcomes, ended)
-        self._answers = broker_answers(
+        answers = broker_answers(
             self.inventory,
             self._plans,
             self.outcomes,
@@ -390,13 +386,14 @@ class PassRunner:
             self._started,
             self._reader.fenced,
         )
+        self.findings = [*broker_findings(answers)] or self._reader.silent_bootstrap()
         return Pass(
             number=self.number,
             started_at=self._wall(self._started),
             ended_at=self._wall(ended),
             monotonic=ended,
             period_ms=self.period_seconds * 1000,
-            brokers=self._answers,
+            brokers=answers,
             cluster_id=self.inventory.cluster_id,
             partitions=len(self.inventory.partitions),
             quorum_leader=quorum.leader if quorum else None,

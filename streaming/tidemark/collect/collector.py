@@ -16,7 +16,7 @@ from tidemark.collect.metadata.refusals import ASKED, NO_TOPIC
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish.publisher import Publisher
 from tidemark.collect.sources.source import Source
-from tidemark.core.broker_outcomes import BrokerFinding
+from tidemark.core.broker_outcomes import NOT_CHECKED, BrokerFinding
 from tidemark.settings import Cluster, Settings
 
 log = structlog.get_logger()
@@ -67,9 +67,10 @@ class Collector(threading.Thread):
 
     def _log_findings(self) -> None:
         """Logs once what is wrong with a broker or its address, and once that it no longer is."""
-        found = set(self.passes.findings())
+        found = set(self.passes.findings)
         for finding in sorted(found - self._findings):
-            log.warning(
+            say = log.info if finding.outcome == NOT_CHECKED else log.warning
+            say(
                 "broker cannot be relied on",
                 cluster=self.cluster.name,
                 **finding._asdict(),

@@ -76,7 +76,7 @@ def few_passes(
                     [decode_batch(record.payload) for record in records],
                     passes.inventory.listed,
                     passes.refused(),
-                    passes.findings(),
+                    passes.findings,
                 )
             passes.loop.run(passes.loop.sleep, PAUSE_SECONDS)
     finally:

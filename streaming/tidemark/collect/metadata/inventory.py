@@ -321,8 +321,8 @@ class Inventory:
         listed = {b: a for b, a in self.brokers.items() if b not in self.no_longer_listed}
         if broker not in listed:
             return UNLISTED
-        places = [(address.host, address.port) for address in listed.values()]
-        return NOT_CHECKED if places.count(listed[broker][:2]) == 1 else SHARED_ADDRESS
+        is_alone = [a[:2] for a in listed.values()].count(listed[broker][:2]) == 1
+        return NOT_CHECKED if is_alone else SHARED_ADDRESS
 
     def _all_counts(self) -> dict[int, BrokerCounts]:
         """Counted once after each change of the metadata."""

@@ -88,7 +88,7 @@ class LiveCluster(Publisher):
         if self.site is not None:
             yield self.site.note
         if not snapshot.brokers:
-            yield from map(str, self._collector.passes.findings())
+            yield from map(str, self._collector.passes.findings)
         # What brokers refuse, in the words of docs/permissions.md.
         if refused := self._collector.passes.refused():
             yield refusal_summary(refused)
