@@ -162,7 +162,8 @@ class BrokerConnection:
 
         try:
             return bool(await self._loop.in_thread(ask))
-        except OSError:
+        except Exception:
+            # No answer, and names that are none.
             return False
 
     async def _open(self, timeout_at: float) -> None:
