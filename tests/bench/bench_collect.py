@@ -51,6 +51,7 @@ class Memory:
     connected = True
     connected_at = 0.0
     outcome = "ok"
+    identity_checked = True
     is_held_back = False
 
     def __init__(self, broker: int, plan: BrokerPlan) -> None:

@@ -25,6 +25,8 @@ from tidemark.collect.legacy.epoch_end_offset import EpochEndOffset
 
 FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, EPOCH_END_OFFSETS, CONFIGS = 1, 2, 3, 18, 23, 32
 VERSIONS = {FETCH: (4, 12), LIST_OFFSETS: (1, 7), METADATA: (0, 12), API_VERSIONS: (0, 3)}
+# The body of the answer of Kafka 4.4.0 to a request that means another node, or another cluster.
+REBOOTSTRAP = "0081010000000000"
 REQUESTS = {
     FETCH: FetchRequest,
     LIST_OFFSETS: ListOffsetsRequest,
@@ -88,6 +90,8 @@ class FakeBroker:
         self.requests: list[Any] = []
         # As it gives it to clients.
         self.host = "127.0.0.1"
+        self.rack: str | None = None
+        self.cluster_id = "fake"
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self._open: list[socket.socket] = []
@@ -128,6 +132,9 @@ class FakeBroker:
         key, version, correlation = struct.unpack_from(">hhi", data)
         if self.hangs(key):
             return
+        if (key, version) == (API_VERSIONS, 5):
+            connection.sendall(self._node_answer(correlation, data))
+            return
         request = (
             REQUESTS[key].decode(data, version=version, header=True)
             if key != API_VERSIONS
@@ -153,6 +160,13 @@ class FakeBroker:
         }[key]
         payload = struct.pack(">i", correlation) + (b"\x00" if flexible else b"") + body
         connection.sendall(struct.pack(">i", len(payload)) + payload)
+
+    def _node_answer(self, correlation: int, data: bytes) -> bytes:
+        """As Kafka 4.4.0: whether the request means this broker of this cluster."""
+        cluster = self.cluster_id.encode()
+        meant = bytes([len(cluster) + 1]) + cluster + struct.pack(">ib", self.broker, 0)
+        body = bytes.fromhex("00000100000000000000" if data.endswith(meant) else REBOOTSTRAP)
+        return struct.pack(">ii", len(body) + 4, correlation) + body
 
     def _api_versions(self, _: Any, version: int) -> bytes:
         keys = [
@@ -200,8 +214,8 @@ class FakeBroker:
             )
             for name in wanted
         ]
-        places = {b.broker: BrokerAddress(b.host, b.port, None) for b in brokers}
-        return wire_answers.metadata(places, "fake", 1, listed, version)
+        places = {b.broker: BrokerAddress(b.host, b.port, b.rack) for b in brokers}
+        return wire_answers.metadata(places, self.cluster_id, 1, listed, version)
 
     def _list_offsets(self, request: Any, version: int) -> bytes:
         topics = [

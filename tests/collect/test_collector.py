@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.collect.fake_cluster import FakeCluster
 from tidemark.collect.collector import Collector
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish.pack import EventRecord
+from tidemark.core.broker_outcomes import NOT_CHECKED
+from tidemark.core.events import REFUSED
 from tidemark.settings import Cluster, Collect, Settings
 from tidemark_lab.brokers.wait import wait_until
 
@@ -85,3 +88,28 @@ def test_a_pass_follows_at_once_when_a_leader_of_a_fast_topic_goes_away(
 
 def wait_for(condition: Callable[[], bool]) -> None:
     wait_until(condition, 30.0, "the collector is there")
+
+
+def test_what_is_wrong_with_a_broker_is_logged_once_and_its_end(cluster: FakeCluster) -> None:
+    cluster.brokers[2].host, publisher = "127.0.0.2", Kept()
+    running = collector(cluster, publisher, limit=8, pass_seconds=0.01)
+
+    def mend() -> None:
+        if len(publisher.passes) == 4:
+            cluster.brokers[2].host = "127.0.0.1"
+
+    publisher.on_put = mend
+    with capture_logs() as logs:
+        running.start()
+        running.join(30.0)
+    found = [line for line in logs if line.get("subject") == "broker 3"]
+    assert [(line["log_level"], line["event"]) for line in found] == [
+        ("warning", "broker cannot be relied on"),
+        ("info", "broker can be relied on"),
+    ]
+    assert found[0]["address"] == f"127.0.0.2:{cluster.brokers[2].port}"
+    assert (found[0]["outcome"], found[0]["meaning"]) == (REFUSED, "no process listens on its port")
+    unproven = [line for line in logs if line.get("outcome") == NOT_CHECKED]
+    assert [(line["log_level"], line["subject"]) for line in unproven] == [
+        ("info", "every broker that answers")
+    ]

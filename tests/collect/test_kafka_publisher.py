@@ -295,6 +295,20 @@ def test_a_record_for_a_partition_that_is_gone_is_missed(publish: Publish, tmp_p
     assert (texts(producer), publisher.take_missed("c")) == ([b"2"], {("t", 1)})
 
 
+def test_a_record_that_is_damaged_on_disk_counts_as_dropped(
+    publish: Publish, tmp_path: Path
+) -> None:
+    spool = Spool(tmp_path, SPOOL_BYTES)
+    spool.append([record("1"), record("2")])
+    spool.close()
+    (path,) = tmp_path.glob("*.spool")
+    path.write_bytes(path.read_bytes()[:20] + b"damaged!" + path.read_bytes()[28:])
+    producer = Producer()
+    publisher = publish(lambda *_, **__: producer, spool=Spool(tmp_path, SPOOL_BYTES))
+    until(lambda: publisher.published == 1)
+    assert (texts(producer), publisher.dropped) == ([b"2"], 1)
+
+
 def test_it_waits_for_its_topic_and_says_why(publish: Publish) -> None:
     producers, failures = Producers(), [ClusterError("may not describe topic x")] * 2
 

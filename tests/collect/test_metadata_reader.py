@@ -13,13 +13,20 @@ from tidemark.collect.codecs.metadata_image import (
     TopicMetadata,
 )
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
-from tidemark.collect.connect.connection import Network, NoAnswerError
+from tidemark.collect.connect.connection import BrokerConnection, Network, NoAnswerError
 from tidemark.collect.metadata import metadata_reader as module
 from tidemark.collect.metadata.admin_queries import Configurations, Quorum, QuorumReplica
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.metadata.metadata_reader import MetadataReader
 from tidemark.collect.metadata.refusals import QUORUM
 from tidemark.settings import Cluster, Collect
+
+
+class Link(Answer):
+    """A connection that is always there."""
+
+    async def ready(self, _seconds: float) -> Link:
+        return self
 
 
 class FakeQuorum:
@@ -32,7 +39,7 @@ class FakeQuorum:
         self.answer: Quorum | NoAnswerError | None = Quorum(100, 7, {})
         self.at = 0.0
 
-        async def ready(link: Any) -> Any:
+        async def ready(link: Any, _seconds: float) -> Any:
             return link
 
         async def read(_link: Any, _seconds: float) -> Quorum | None:
@@ -43,7 +50,7 @@ class FakeQuorum:
         async def fenced(_link: Any, _seconds: float) -> dict[int, bool]:
             return {1: False}
 
-        monkeypatch.setattr(self.reader, "_ready", ready)
+        monkeypatch.setattr(BrokerConnection, "ready", ready)
         monkeypatch.setattr(module, "read_quorum", read)
         monkeypatch.setattr(module, "read_fenced", fenced)
         monkeypatch.setattr(
@@ -189,19 +196,15 @@ def test_a_configuration_that_was_not_answered_is_read_again_in_the_next_pass(
     asked: list[int] = []
     is_silent = True
 
-    async def ready(link: Any) -> Any:
-        return link
-
     async def read(link: Any, _topics: list[str], _seconds: float) -> Configurations:
         asked.append(link.broker)
         if is_silent:
             raise NoAnswerError("timed_out")
         return Configurations({"orders": TopicConfiguration(2, False, None)}, set())
 
-    monkeypatch.setattr(reader, "_ready", ready)
     monkeypatch.setattr(reader, "choose", lambda live, _: [live[1 + len(asked) % 2]])
     monkeypatch.setattr(module, "read_configurations", read)
-    live: Any = {number: Answer(broker=number) for number in (1, 2)}
+    live: Any = {number: Link(broker=number) for number in (1, 2)}
 
     def start_pass(now: float) -> None:
         reader.start_queries(live, now, images_due=False)

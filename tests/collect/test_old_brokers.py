@@ -22,6 +22,19 @@ NO_LEADER: tuple[int, int, list[int], list[int], int] = (-1, -1, [1, 2, 3], [], 
 
 
 @KAFKA_0_10
+def test_no_topic_is_asked_for_by_name_where_that_creates_it(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    cluster.topic("gone", 7)
+    cluster.run(2)
+    del cluster.topics["gone"]
+    cluster.run(4)
+    assert {topic for topic, _ in cluster.passes.inventory.partitions} == {"t"}
+    requests = [request for broker in cluster.brokers for request in broker.requests]
+    asked = [tuple(r.topics or ()) for r in requests if type(r).__name__ == "MetadataRequest"]
+    assert set(asked) == {()}
+
+
+@KAFKA_0_10
 def test_kafka_0_10_shows_offsets_of_every_replica_and_no_epoch(cluster: FakeCluster) -> None:
     cluster.set(log_start=3)
     observed = cluster.one(2)

@@ -37,7 +37,8 @@ class SimulatedConnection(BrokerConnection):
     def __init__(self, history: History, broker: int, host: str, port: int) -> None:
         self.broker, self.host, self.port = broker, host, port
         self.outcome, self.failures, self.connected_at = UNREACHABLE, 0, None
-        self._history = history
+        self.identity_checked = None
+        self._history, self._loop = history, history.loop
         self._peer = history.world.brokers[port - FIRST_PORT]
         self._versions = history.plan.mode.versions()
         # The start of the peer's process to which it is connected.
@@ -74,7 +75,7 @@ class SimulatedConnection(BrokerConnection):
 
     async def ask(self, request: Any, seconds: float) -> Any:
         if not self.connected:
-            raise NoAnswerError(self.outcome if self.failures else UNREACHABLE)
+            raise NoAnswerError(self.failure)
         version = request.API_VERSION
         if version is None:
             version = self._versions.api_version(request)

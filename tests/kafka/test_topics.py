@@ -41,14 +41,22 @@ def test_topic_specifications() -> None:
 class Admin:
     """Topics by name -> their error code or number of partitions; creation as `refuses` says."""
 
-    def __init__(self, topics: dict[str, int], refuses: int = 0) -> None:
+    def __init__(self, topics: dict[str, int], refuses: int = 0, metadata: int = 12) -> None:
+        self.metadata = metadata
         self.topics = topics
         self.refuses = refuses
         self.created: list[str] = []
         self.times = "LogAppendTime"
         self.closed = False
 
-    def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
+    def api_versions(self) -> dict[int, tuple[int, int]]:
+        return {3: (0, self.metadata)}
+
+    def describe_topics(self, names: list[str] | None = None) -> list[dict[str, Any]]:
+        if names is None:
+            names = [name for name, size in self.topics.items() if size > 0]
+        else:
+            assert self.metadata >= 4, "asked by name, such a broker creates a topic"
         return [
             {
                 "name": name,
@@ -103,6 +111,14 @@ def test_a_start_says_that_writers_choose_the_times_of_events(ensure: Callable[.
     risk, cure = (str(entry["event"]) for entry in logs)
     assert risk.startswith(f"risk: who writes to {STATE} chooses the times of its records")
     assert cure.endswith("--add-config message.timestamp.type=LogAppendTime")
+
+
+def test_topics_are_created_by_their_request_alone_on_brokers_before_0_11(
+    ensure: Callable[..., None],
+) -> None:
+    admin = Admin({STATE: 16}, metadata=2)
+    ensure(admin)
+    assert admin.created == [VIEWS, ALERTS, DEAD]
 
 
 def test_topics_of_other_verbs_need_no_right(ensure: Callable[..., None]) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, VERSIONS
+from tests.collect.fake_broker import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, VERSIONS
 from tests.collect.fake_cluster import FakeCluster
 from tests.verbs.run import configured, tidemark
 from tidemark.collect.collection_pass import PassRunner
@@ -71,6 +73,28 @@ def test_a_listener_that_cannot_be_reached_fails_the_check(
     done = configured(tmp_path, text, "check-config", "--reach", code=1)
     where = f"broker 3 at 127.0.0.1:{cluster.brokers[2].port} (refused)"
     assert f"cluster east: {where}: no process listens on its port" in done.err
+
+
+def test_each_verb_names_a_listener_that_cannot_be_used(cluster: FakeCluster, server: str) -> None:
+    cluster.brokers[2].versions = {API_VERSIONS: (0, 3), FETCH: (4, 12)}
+    said = (
+        f"broker 3 at 127.0.0.1:{cluster.brokers[2].port} (controller_listener): a listener of "
+        "controllers answers there, which serves no clients; give the address of a broker's "
+        "listener"
+    )
+    for arguments, code in ((("inspect", "orders"), 0), (("safe-to-stop", "1"), 3)):
+        done = tidemark(*arguments, "--bootstrap", server, code=code)
+        assert said in done.err.splitlines()
+        unproven = [line for line in done.err.splitlines() if "(identity not checked)" in line]
+        assert len(unproven) == 1
+    top = tidemark("top", "--bootstrap", server, "--passes", "2").out
+    assert said in top
+
+
+def test_a_bootstrap_server_that_is_no_broker_is_named(cluster: FakeCluster) -> None:
+    cluster.brokers[0].versions = {API_VERSIONS: (0, 3), FETCH: (4, 12)}
+    done = tidemark("inspect", "orders", "--bootstrap", bootstrap_of(cluster), code=1)
+    assert f"bootstrap server at {bootstrap_of(cluster)} (controller_listener)" in done.err
 
 
 def test_inspect_works_without_the_permission_to_read_configurations(server: str) -> None:
@@ -150,7 +174,7 @@ def test_verbs_name_the_rights_that_they_lack(
     assert "records refused (X): high watermarks of followers" in err
     assert "quorum" not in err
     err = tidemark("safe-to-stop", "1", "--bootstrap", server, code=3).err
-    (line,) = err.splitlines()
+    _, line = err.splitlines()
     assert line.endswith("DescribeConfigs needs DESCRIBE_CONFIGS on the topic.")
     out = reached(tmp_path, server)
     assert len(re.findall(r"^  refused: .*: X: ", out, flags=re.MULTILINE)) == 3
@@ -190,3 +214,48 @@ def test_what_old_brokers_do_not_report_is_said_to_be_unknown(server: str) -> No
     )
     stopped = tidemark("safe-to-stop", "1", "--bootstrap", server, code=3).out
     assert "that needs DescribeConfigs on the topic, and Kafka 0.11 or newer" in stopped
+
+
+class Balancer:
+    """An address of several backends, of which one is dead: every second connection is closed."""
+
+    def __init__(self, backend: int, first_is_dead: bool) -> None:
+        self.backend, self._turn = backend, int(first_is_dead)
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._server.accept()
+                self._turn += 1
+                if self._turn % 2 == 0:
+                    client.close()
+                    continue
+                backend = socket.create_connection(("127.0.0.1", self.backend))
+                for ends in ((client, backend), (backend, client)):
+                    threading.Thread(target=copy_bytes, args=ends, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+
+
+def copy_bytes(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError), target:
+        while piece := source.recv(65536):
+            target.sendall(piece)
+
+
+@pytest.mark.parametrize("first_is_dead", [False, True])
+def test_inspect_works_behind_an_address_with_a_dead_backend(
+    cluster: FakeCluster, server: str, first_is_dead: bool
+) -> None:
+    balancer = Balancer(cluster.brokers[0].port, first_is_dead)
+    done = tidemark("inspect", "orders", "--bootstrap", balancer.address)
+    assert done.out.startswith("orders-0, leader 1")
+    done = tidemark("safe-to-stop", "1", "--bootstrap", balancer.address, code=3)
+    assert "--wait" not in done.err
+    assert server not in balancer.address
+    balancer.close()

@@ -23,7 +23,7 @@ import structlog
 
 from tidemark.collect.codecs.metadata_image import TopicPartition
 from tidemark.collect.connect.connection import BrokerConnection, Network
-from tidemark.collect.metadata.broker_queries import is_that_broker
+from tidemark.collect.metadata.broker_queries import identify
 from tidemark.collect.metadata.broker_reports import BrokerReports
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.metadata.metadata_reader import MetadataReader
@@ -37,6 +37,7 @@ from tidemark.collect.sample.sampling_round import sample_brokers
 from tidemark.collect.sources.source import Source, add_source_events
 from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.collect.watched.watched_partition import WatchedPartition
+from tidemark.core.broker_outcomes import NOT_CHECKED, BrokerFinding, broker_findings
 from tidemark.core.events import (
     OK,
     REFUSED,
@@ -103,6 +104,8 @@ class PassRunner:
         self.answered_at = time.monotonic()
         self.observed = self.thinned = self.missed = 0
         self.outcomes: dict[int, str] = {}
+        # Of the brokers in the last pass; of the bootstrap servers, where none is known.
+        self.findings: list[BrokerFinding] = []
         self._links = LinkCounter()
         # Brokers that are in `outcomes`; each answered since the start.
         self._have_answered: set[int] = set()
@@ -113,7 +116,7 @@ class PassRunner:
         self._epoch = epoch
         self._wall_offset = clock() - time.monotonic()
         self._reader = MetadataReader(network, self.inventory, cluster, settings)
-        self._connections = network.pool(is_that_broker)
+        self._connections = network.pool(self._identify)
         self.reports = BrokerReports(network, settings.configuration_seconds)
         self._plans: dict[int, BrokerPlan] = {}
         self._must_plan = True
@@ -192,6 +195,11 @@ class PassRunner:
             or any(outcome != OK for outcome in self.outcomes.values())
             or not self.inventory.all_in_sync
         )
+
+    async def _identify(self, connection: BrokerConnection, seconds: float) -> str:
+        """Where who answers cannot be asked, the address alone is no proof of every broker."""
+        found = await identify(connection, seconds, self.inventory.cluster_id)
+        return self.inventory.judge_address(connection.broker) if found == NOT_CHECKED else found
 
     def _live(self) -> dict[int, BrokerConnection]:
         return {b: c for b, c in self._connections.by_broker.items() if c.connected}
@@ -292,8 +300,9 @@ class PassRunner:
         ]
         self._slowest_seconds = max([0.8 * self._slowest_seconds, *took])
         for broker, connection in self._connections.by_broker.items():
-            answered = sampled[broker].outcome if broker in sampled else connection.outcome
-            outcome = answered or TIMED_OUT
+            # Without a failure the attempt to connect is under way, longer than a time-out.
+            failure = connection.outcome if connection.failures else TIMED_OUT
+            outcome = (sampled[broker].outcome if broker in sampled else failure) or TIMED_OUT
             self.immediate_next_pass |= outcome != OK and self.outcomes.get(broker) == OK
             self.outcomes[broker] = outcome
             if outcome == OK:
@@ -369,15 +378,22 @@ class PassRunner:
     def _pass_record(self) -> Pass:
         cluster, quorum, ended = self.cluster, self._reader.quorum, time.monotonic()
         self.inventory.left_replicas.led_shrinks.settle(self.outcomes, ended)
+        answers = broker_answers(
+            self.inventory,
+            self._plans,
+            self.outcomes,
+            {b: c.identity_checked for b, c in self._connections.by_broker.items()},
+            self._started,
+            self._reader.fenced,
+        )
+        self.findings = [*broker_findings(answers)] or self._reader.silent_bootstrap()
         return Pass(
             number=self.number,
             started_at=self._wall(self._started),
             ended_at=self._wall(ended),
             monotonic=ended,
             period_ms=self.period_seconds * 1000,
-            brokers=broker_answers(
-                self.inventory, self._plans, self.outcomes, self._started, self._reader.fenced
-            ),
+            brokers=answers,
             cluster_id=self.inventory.cluster_id,
             partitions=len(self.inventory.partitions),
             quorum_leader=quorum.leader if quorum else None,

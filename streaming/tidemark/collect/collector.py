@@ -16,14 +16,13 @@ from tidemark.collect.metadata.refusals import ASKED, NO_TOPIC
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish.publisher import Publisher
 from tidemark.collect.sources.source import Source
+from tidemark.core.broker_outcomes import NOT_CHECKED, BrokerFinding
 from tidemark.settings import Cluster, Settings
 
 log = structlog.get_logger()
 
 # Between a pass and one that follows at once.
 IMMEDIATE_SECONDS: Final = 0.1
-# Without any answer for so long, the log says so.
-SILENT_SECONDS: Final = 10.0
 
 
 class Collector(threading.Thread):
@@ -56,7 +55,7 @@ class Collector(threading.Thread):
         self._rested = Future()
         self._stopped.add_callback(lambda _: complete(self._rested, result=True))
         self._refused: dict[str, tuple[str, ...]] = {}
-        self._silent = False
+        self._findings: set[BrokerFinding] = set()
         # When a pass last ended, whatever it found (monotonic); the start counts as a pass.
         self.passed_at = time.monotonic()
 
@@ -66,15 +65,19 @@ class Collector(threading.Thread):
         finally:
             self.passes.close()
 
-    def _log_silence(self) -> None:
-        """Logs once that no broker answers, and once that one does again."""
-        seconds = time.monotonic() - self.passes.answered_at
-        if self._silent and seconds < SILENT_SECONDS:
-            self._silent = False
-            log.info("brokers answer", cluster=self.cluster.name)
-        elif not self._silent and seconds >= SILENT_SECONDS:
-            self._silent = True
-            log.warning("no broker answers, trying again", cluster=self.cluster.name)
+    def _log_findings(self) -> None:
+        """Logs once what is wrong with a broker or its address, and once that it no longer is."""
+        found = set(self.passes.findings)
+        for finding in sorted(found - self._findings):
+            say = log.info if finding.outcome == NOT_CHECKED else log.warning
+            say(
+                "broker cannot be relied on",
+                cluster=self.cluster.name,
+                **finding._asdict(),
+            )
+        for subject in sorted({f.subject for f in self._findings} - {f.subject for f in found}):
+            log.info("broker can be relied on", cluster=self.cluster.name, subject=subject)
+        self._findings = found
 
     def _log_refusals(self) -> None:
         """Logs once what brokers refuse to answer, and once that they answer it again."""
@@ -106,8 +109,8 @@ class Collector(threading.Thread):
                 records = await passes.run(self._publisher.take_missed(self.cluster.name))
                 self._publisher.put(records)
                 seconds = time.monotonic() - begun
+                self._log_findings()
                 self._log_refusals()
-                self._log_silence()
                 self._metrics.passed(self.cluster.name, seconds, passes, self._publisher)
             except Exception:
                 # A failed pass is a gap. Collection goes on.

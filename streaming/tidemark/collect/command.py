@@ -119,8 +119,6 @@ def collect(
     metrics, server = _make_metrics(settings, to, health)
     if bounded:
         _check_clusters(settings)
-    else:
-        threading.Thread(target=_log_silent_clusters, args=(settings,), daemon=True).start()
     publisher = _make_publisher(settings, to, waits=not bounded)
     collections = DueCollections()
     collectors = [
@@ -220,21 +218,14 @@ def _read_log_directories(
 
 def _check_clusters(settings: Settings) -> None:
     """For a run that ends by itself: at least one cluster must answer at its start."""
-    failures = _log_silent_clusters(settings)
-    if len(failures) == len(settings.clusters):
-        raise failures[0]
-
-
-def _log_silent_clusters(settings: Settings) -> list[ClusterError]:
-    """The failures of clusters that do not answer now. They are tried again in every pass."""
     failures = []
     for cluster in settings.clusters:
         try:
             check_reachable(cluster)
         except ClusterError as error:
             failures.append(error)
-            log.warning("cluster does not answer", cluster=cluster.name, reason=str(error))
-    return failures
+    if len(failures) == len(settings.clusters):
+        raise failures[0]
 
 
 def stop_on_signal() -> threading.Event:

@@ -64,8 +64,14 @@ UNREACHABLE: Final = "unreachable"
 # No broker lists it, so it was not asked.
 UNLISTED: Final = "unlisted"
 CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
-# Another broker answers at its address.
+# Another broker answers at its address, or several give the same one and cannot be told apart.
 OTHER_BROKER: Final = "other_broker"
+SHARED_ADDRESS: Final = "shared_address"
+# What answers at its address is a listener of controllers, or does not speak Kafka's protocol.
+CONTROLLER_LISTENER: Final = "controller_listener"
+NOT_KAFKA: Final = "not_kafka"
+AUTHENTICATION_FAILED: Final = "authentication_failed"
+TLS_HANDSHAKE_FAILED: Final = "tls_handshake_failed"
 # Why a partition changed, as far as its metadata log shows it.
 Cause = Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"]
 
@@ -378,6 +384,9 @@ class BrokerAnswer(Struct, kw_only=True, omit_defaults=True):
     # controller has probably removed them. Reassignments are left out.
     led_shrinks: SmallCount | None = None
     led_shrinks_of_absent: SmallCount | None = None
+    # Whether it was asked who it is. False: that cannot be asked. Null: by an older collector, or
+    # without an answer.
+    identity_checked: bool | None = None
 
 
 # A leader, a follower; the partitions of the share in which the follower had records to fetch from

@@ -10,31 +10,15 @@ from typing import Final
 
 from msgspec import structs
 
+from tidemark.core.broker_outcomes import meaning_of
 from tidemark.core.broker_seen import BrokerSeen, Pause
 from tidemark.core.cluster import ClusterState
-from tidemark.core.events import (
-    CONTROLLED_SHUTDOWN,
-    OK,
-    OTHER_BROKER,
-    REFUSED,
-    TIMED_OUT,
-    UNLISTED,
-    UNREACHABLE,
-)
+from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, TIMED_OUT
 from tidemark.core.text import counted
 from tidemark.detect.detector import ClusterContext, Condition, Conditions, Detector
 
 ID = "BROKER_DOWN"
 PAUSE_MS: Final = 5_000.0
-# Outcome -> what it says of the broker.
-MEANINGS: Final = {
-    REFUSED: "no process listens on its port",
-    TIMED_OUT: "requests to it time out; the broker hangs, or the network path does",
-    OTHER_BROKER: "another broker answers at the address that it gives to clients",
-    UNLISTED: "no broker lists it, and replicas are assigned to it",
-    UNREACHABLE: "no connection is possible; its host, name or network path is gone",
-}
-UNUSABLE: Final = "it answers without a usable result"
 _FENCED = {
     None: "",
     True: " The controller has fenced it; it leads no partition.",
@@ -57,7 +41,7 @@ def _condition(
     since = seen.absent_since or seen.since
     node = cluster.nodes.get(broker)
     fenced = node.fenced if node is not None else None
-    meaning = MEANINGS.get(seen.outcome, UNUSABLE)
+    meaning = meaning_of(seen.outcome)
     replicas = ""
     if seen.in_sync:
         replicas = f" It was in {counted(seen.in_sync, 'in-sync set')} when it answered last."

@@ -17,11 +17,18 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.core.events import REFUSED, TIMED_OUT
+from tidemark.core.events import (
+    AUTHENTICATION_FAILED,
+    NOT_KAFKA,
+    REFUSED,
+    TIMED_OUT,
+    TLS_HANDSHAKE_FAILED,
+)
 from tidemark.kafka.client_internals import bound_batches, outcome_of_text
 from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.kafka.oauth import with_token_provider
 from tidemark.kafka.options import check_packages, client_options
+from tidemark.kafka.secret_files import log_in_with_files
 from tidemark.kafka.tls import check_tls
 from tidemark.settings import Connection, Settings, parse_address
 
@@ -30,6 +37,9 @@ MAX_ANSWER_BYTES: Final = 100_000_000
 BOOTSTRAP_SECONDS: Final = 10.0
 # How long to wait for further bootstrap servers once one has answered.
 LINGER_SECONDS: Final = 0.3
+# An address may be one of several backends, of which one is dead.
+ATTEMPTS: Final = 3
+RETRY_SECONDS: Final = 0.2
 
 
 def choose_connection(settings: Settings, bootstrap: str | None) -> Connection:
@@ -49,6 +59,7 @@ def checked_options(connection: Connection) -> dict[str, Any]:
     """`client_options` after a check of the bootstrap servers, with our client id and limits."""
     options = client_options(connection)
     check_tls(connection, options)
+    log_in_with_files()
     for server in connection.bootstrap_servers:
         parse_address(server, "bootstrap_servers")
     defaults = {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark"}
@@ -123,7 +134,7 @@ def outcome_of(error: BaseException) -> str:
         error,
         kafka_errors.SaslAuthenticationFailedError | kafka_errors.UnsupportedSaslMechanismError,
     ):
-        return "authentication_failed"
+        return AUTHENTICATION_FAILED
     if isinstance(error, kafka_errors.AuthorizationError):
         return "authorization_failed"
     timeouts = kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError | TimeoutError
@@ -139,10 +150,11 @@ def explain(error: BaseException) -> str:
             "did not answer in time (paused, firewalled, or a plaintext connection to a TLS or "
             "SASL port?)"
         ),
-        "authentication_failed": (
+        NOT_KAFKA: "does not speak Kafka's protocol (is this a port of HTTP, or of TLS?)",
+        AUTHENTICATION_FAILED: (
             f"refused the credentials ({reason}); check the SASL mechanism and the user's password"
         ),
-        "tls_handshake_failed": (
+        TLS_HANDSHAKE_FAILED: (
             f"failed the TLS handshake ({reason}); check the security protocol and the "
             "certificate authorities"
         ),
@@ -192,9 +204,16 @@ def _answering_servers(
         for broker in manager.cluster.bootstrap_brokers():
 
             async def handshake(node: Any = broker.node_id) -> None:
-                await manager.get_connection(
-                    node, timeout_ms=timeout_seconds * 1000, refresh_metadata_on_err=False
-                )
+                for left in reversed(range(ATTEMPTS)):
+                    try:
+                        await manager.get_connection(
+                            node, timeout_ms=timeout_seconds * 1000, refresh_metadata_on_err=False
+                        )
+                        return
+                    except kafka_errors.KafkaConnectionError:
+                        if not left:
+                            raise
+                    await net.sleep(RETRY_SECONDS)
 
             attempts[f"{broker.host}:{broker.port}"] = net.call_soon_with_future(handshake)
         first_at = 0.0

@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 from kafka.record import default_records, memory_records
 
-from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
+from tidemark.core.events import NOT_KAFKA, REFUSED, TIMED_OUT, TLS_HANDSHAKE_FAILED, UNREACHABLE
 from tidemark.kafka.unpacking import OversizedRecordsError, UnreadableRecordsError, unpack
 
 log = structlog.get_logger()
@@ -24,7 +24,8 @@ GZIP_LEVEL: Final = 2
 _TEXTS: Final = {
     "ECONNREFUSED": REFUSED,
     "timed out": TIMED_OUT,
-    "Handshake failed": "tls_handshake_failed",
+    "Invalid frame length": NOT_KAFKA,
+    "Handshake failed": TLS_HANDSHAKE_FAILED,
 }
 # Records of Tidemark have up to 1 MB; its producers pack up to 256 KB of compressed ones.
 MAX_BATCH_BYTES: Final = 16 * 1024 * 1024

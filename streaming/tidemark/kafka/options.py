@@ -14,9 +14,10 @@ from msgspec import Meta, ValidationError, convert, defstruct, structs
 
 from tidemark.core.extras import install_command
 from tidemark.kafka.option_names import option_error, read_option
+from tidemark.kafka.secret_files import file_text
 from tidemark.settings import Connection
 from tidemark.settings.conversion import explain
-from tidemark.settings.files import check_opens, check_regular, read_text
+from tidemark.settings.files import check_opens, check_regular
 from tidemark.settings.forms import url_problem
 from tidemark.settings.spark_entries import Mechanism, Protocol
 
@@ -109,7 +110,7 @@ def _with_files_read(connection: Connection) -> dict[str, Any]:
             raise option_error(connection, name, f"{key} is there too: give one of them")
         if not isinstance(value, str):
             raise option_error(connection, key, "it must be a path; write it in quotes")
-        given[name] = read_option(connection, key, read_text, value)
+        given[name] = read_option(connection, key, file_text, value)
     return given
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import structlog
 from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.protocol.metadata import MetadataRequest
 
 from tidemark.core.errors import ClusterError
 from tidemark.kafka.client import administration
@@ -24,6 +25,8 @@ _NOT_THERE: Final = (
 # Of the event topic: no writer chooses the time of its records.
 TIMESTAMP_OPTION: Final = "message.timestamp.type"
 TIMESTAMP_TYPE: Final = "LogAppendTime"
+# Of Metadata, Kafka 0.11: a request may say that no topic is created.
+FIRST_WITHOUT_CREATION: Final = 4
 DAY_MS: Final = 24 * 3_600_000
 # How the number of partitions of the event topic is changed.
 PROCEDURE: Final = 'docs/operations.md, "Change the number of groups"'
@@ -122,10 +125,25 @@ class TopicState(NamedTuple):
     topic_id: str | None = None
 
 
+def describe_topics(admin: Any, names: Iterable[str]) -> list[dict[str, Any]]:
+    """As KafkaAdminClient has it, of topics that may not be there; creates none. Raises KafkaError.
+
+    Asked by name, a broker tells "not permitted" from "not there"; one before 0.11 creates the
+    topic (auto.create.topics.enable), and so is asked for all.
+    """
+    if admin.api_versions()[MetadataRequest.API_KEY][1] >= FIRST_WITHOUT_CREATION:
+        return list(admin.describe_topics(list(names)))
+    known = {topic["name"]: topic for topic in admin.describe_topics()}
+    return [
+        known.get(name, {"name": name, "error_code": _NOT_THERE[0], "partitions": []})
+        for name in names
+    ]
+
+
 def topic_states(admin: Any, names: Iterable[str]) -> dict[str, TopicState]:
-    """Raises KafkaError. Asked by name, a broker tells "not permitted" from "not there"."""
+    """Raises KafkaError."""
     states = {}
-    for topic in admin.describe_topics(list(names)):
+    for topic in describe_topics(admin, names):
         code, exists = topic["error_code"], not topic["error_code"]
         if code not in {0, _DENIED, *_NOT_THERE}:
             raise kafka_errors.for_code(code)(topic["name"])

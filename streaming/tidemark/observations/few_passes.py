@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import click
@@ -13,6 +13,7 @@ from tidemark.collect.cluster_choice import select_clusters
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.metadata.refusals import ASKED, refusal_line
 from tidemark.command_line.options import require_one
+from tidemark.core.broker_outcomes import BrokerFinding
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Batch
 from tidemark.kafka.client import check_reachable
@@ -23,6 +24,7 @@ from tidemark.settings import Cluster, Collect, Settings
 # The first pass starts reads that only a later pass reports: minimum in-sync replicas, eligible
 # leader replicas, reassignments.
 MIN_PASSES: Final = 2
+MAX_SILENT_PASSES: Final = 4
 PAUSE_SECONDS: Final = 0.2
 
 
@@ -36,6 +38,8 @@ class FinishedPass(NamedTuple):
     topics: set[str]
     # What brokers refuse to answer: `tidemark.collect.metadata.refusals.ASKED`.
     refused: dict[str, tuple[str, ...]]
+    # What is wrong with brokers, or with the bootstrap servers where no broker is known.
+    findings: list[BrokerFinding]
 
 
 def live_cluster(settings: Settings, bootstrap: str | None, name: str | None) -> Cluster:
@@ -50,24 +54,30 @@ def live_cluster(settings: Settings, bootstrap: str | None, name: str | None) ->
 def few_passes(
     cluster: Cluster, settings: Collect, topics: list[str], without: Sequence[str] = ()
 ) -> Iterator[FinishedPass]:
-    """Passes without end over all topics that match, in all shards. Leave the loop to stop."""
+    """Passes without end over all topics that match, in all shards. Leave the loop to stop.
+
+    The first ones in which no broker answers are left out: an address may be one of several
+    backends, of which one is dead.
+    """
     watched = msgspec.structs.replace(
         cluster, topics_allow=topics, topics_deny=list(without), shard=0, shards=1
     )
     passes = PassRunner(watched, settings, 1, int(time.time() * 1000), keeps_pace=False)
-    started = time.monotonic()
+    started, silent = time.monotonic(), 0
     try:
         while True:
-            batches = [
-                decode_batch(record.payload) for record in passes.loop.run(passes.run, set())
-            ]
-            yield FinishedPass(
-                passes.number,
-                time.monotonic() - started,
-                batches,
-                passes.inventory.listed,
-                passes.refused(),
-            )
+            records = passes.loop.run(passes.run, set())
+            if not passes.inventory.brokers and silent < MAX_SILENT_PASSES:
+                silent += 1
+            else:
+                yield FinishedPass(
+                    passes.number - silent,
+                    time.monotonic() - started,
+                    [decode_batch(record.payload) for record in records],
+                    passes.inventory.listed,
+                    passes.refused(),
+                    passes.findings,
+                )
             passes.loop.run(passes.loop.sleep, PAUSE_SECONDS)
     finally:
         passes.close()
@@ -90,12 +100,17 @@ def observe_views(
             found.add(batch)
         if is_enough(done, found):
             break
-    report_refusals(done.refused, whats)
+    report_problems(done, whats)
     return found
 
 
-def report_refusals(refused: Mapping[str, tuple[str, ...]], whats: Collection[str]) -> None:
-    """What a verb cannot know, and the right that it lacks, on standard error."""
+def report_problems(done: FinishedPass, whats: Collection[str]) -> None:
+    """Brokers that cannot be relied on, and what a verb cannot know for want of a right.
+
+    On standard error.
+    """
+    for finding in done.findings:
+        click.echo(finding, err=True)
     for what in ASKED:
-        if what in whats and what in refused:
-            click.echo(refusal_line(what, refused[what]), err=True)
+        if what in whats and what in done.refused:
+            click.echo(refusal_line(what, done.refused[what]), err=True)

@@ -55,7 +55,7 @@ def test_a_closed_queue_ends_the_reader() -> None:
 
 def test_a_failure_is_said_once_with_each_controller_and_the_cure() -> None:
     (refused,) = free_ports(1)
-    with serving(text(b"HTTP/1.1 400 Bad Request\r\n\r\n"), read=False) as endpoint:
+    with serving(text(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as endpoint:
         port = urlsplit(endpoint.url).port
         reports: list[tuple[str, bool, int | None]] = []
         controllers = [f"127.0.0.1:{refused}", f"127.0.0.1:{port}"]
@@ -69,7 +69,7 @@ def test_a_failure_is_said_once_with_each_controller_and_the_cure() -> None:
     assert set(reports) == {("east", False, None)}
     (line,) = [line for line in logs if line["log_level"] == "warning"]
     assert line["cluster"] == "east"
-    assert f"127.0.0.1:{refused} refused the connection" in line["reason"]
+    assert f"127.0.0.1:{refused} (refused): no process listens on its port" in line["reason"]
     assert f"127.0.0.1:{port} " in line["reason"]
     assert "clusters[].controllers" in line["cure"]
     assert tail.take() == []

@@ -22,6 +22,11 @@ class BrokerAddress(NamedTuple):
     port: int
     rack: str | None
 
+    def bounded(self) -> BrokerAddress:
+        """As events can carry it. What is no port becomes 0, to which nobody connects."""
+        port = self.port if 0 < self.port < 65536 else 0
+        return BrokerAddress(self.host[:255], port, self.rack and self.rack[:255])
+
 
 class PartitionMetadata(NamedTuple):
     """One partition. Leader −1: none, or none reachable. Epoch −1: not reported by old brokers."""

@@ -30,6 +30,7 @@ UNANSWERED: Final = -2
 
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2
+API_VERSIONS: Final = 18
 
 INT16: Final = Struct(">h")
 INT32: Final = Struct(">i")
@@ -89,16 +90,18 @@ class RawRequest:
 
     def parse_header(self, buffer: Any) -> _ResponseHeader:
         head = buffer.read(4)
-        # ResponseHeader v1 ends with tagged fields, and brokers send none. Only this error closes
-        # the connection.
-        if len(head) < 4 or (self.flexible and buffer.read(1) != b"\x00"):
+        # ResponseHeader v1 ends with tagged fields, and brokers send none; that of ApiVersions has
+        # version 0. Only this error closes the connection.
+        if len(head) < 4 or (
+            self.flexible and self.api_key != API_VERSIONS and buffer.read(1) != b"\x00"
+        ):
             raise KafkaProtocolError("not a response header")
         return _ResponseHeader(*INT32.unpack(head))
 
     def decode(self, buffer: Any) -> RawResponse:
         body = buffer.read()
-        # ThrottleTimeMs is the first field since Fetch v1 and ListOffsets v2.
-        throttled = self.api_version >= 2 and len(body) >= 4
+        # ThrottleTimeMs is the first field since Fetch v1 and ListOffsets v2, but of ApiVersions.
+        throttled = self.api_version >= 2 and len(body) >= 4 and self.api_key != API_VERSIONS
         return RawResponse(body, time.monotonic(), INT32.unpack_from(body)[0] if throttled else 0)
 
 

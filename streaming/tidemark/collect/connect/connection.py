@@ -20,17 +20,22 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from tidemark.collect.connect.event_loop import EventLoop
-from tidemark.core.events import OK, OTHER_BROKER, UNREACHABLE
+from tidemark.core.broker_outcomes import NOT_CHECKED
+from tidemark.core.events import AUTHENTICATION_FAILED, NOT_KAFKA, OK, TIMED_OUT, UNREACHABLE
 from tidemark.kafka.client import outcome_of
 
 # More than one pass sends to a broker at a time: kafka-python refuses requests above it.
 MAX_IN_FLIGHT: Final = 64
 
-
 # The broker lacks a version of a request that Tidemark knows.
 UNSUPPORTED: Final = "unsupported"
 # An answer that cannot be decoded.
 GARBLED: Final = "garbled"
+# At least for a connection with a login: brokers keep the answer to a failed one back for a while
+# (connection.failed.authentication.delay.ms). No pass waits for it.
+LOGIN_SECONDS: Final = 2.0
+# A port that says nothing to Kafka's protocol gets this time to answer HTTP's.
+OTHER_SERVICE_SECONDS: Final = 0.5
 
 
 class NoAnswerError(Exception):
@@ -41,14 +46,16 @@ class NoAnswerError(Exception):
         self.outcome = outcome
 
 
-# Whether the broker of a connection answers it; None: that cannot be asked.
-Identify = Callable[["BrokerConnection", float], Awaitable[bool | None]]
+# Asks who answers, within seconds: OK, NOT_CHECKED where it cannot be asked, or the outcome that
+# says why it is not the broker. Raises NoAnswerError.
+Identify = Callable[["BrokerConnection", float], Awaitable[str]]
 
 
 class BrokerConnection:
     """Opened in the background, closed by any failure. `options` are kafka-python's.
 
-    `identify` asks whoever answers whether it is the broker; with False it is closed.
+    `identify` asks whoever answers whether it is the broker. Only then it counts as connected; it
+    is closed where that is another one.
     """
 
     def __init__(
@@ -66,17 +73,25 @@ class BrokerConnection:
         # Failures in a row since the last answer.
         self.failures = 0
         self.connected_at: float | None = None
+        # Whether it was asked who it is, and could be; null without a connection.
+        self.identity_checked: bool | None = None
         self._loop = loop
         self._options = {
             **KafkaConnectionManager.DEFAULT_CONFIG,
             **options,
             "max_in_flight_requests_per_connection": MAX_IN_FLIGHT,
         }
+        self._logs_in = str(self._options["security_protocol"]).startswith("SASL_")
         self._connection: Any = None
         self._attempt: Any = None
 
     @property
     def connected(self) -> bool:
+        """Whether it may be asked: not before it is known who answers."""
+        return self.identity_checked is not None and self._is_open
+
+    @property
+    def _is_open(self) -> bool:
         return self._connection is not None and bool(self._connection.connected)
 
     @property
@@ -86,7 +101,7 @@ class BrokerConnection:
 
     def version(self, api_key: int, highest: int) -> int | None:
         """The broker's newest version up to `highest`; null without the API or a connection."""
-        if not self.connected:
+        if not self._is_open:
             return None
         offered = self._connection.broker_version_data.api_versions
         oldest, newest = offered.get(api_key, (0, -1))
@@ -96,23 +111,60 @@ class BrokerConnection:
     def connect(self, seconds: float) -> Any:
         """Starts an attempt unless one is under way. Its Future never fails."""
         if self._attempt is None or self._attempt.is_done:
+            seconds = max(seconds, LOGIN_SECONDS if self._logs_in else 0.0)
             self._attempt = self._loop.spawn(self._connect, seconds)
         return self._attempt
 
     async def _connect(self, seconds: float) -> None:
         try:
             await self._loop.within(seconds, self._open, time.monotonic() + seconds)
-            is_other = self._identify and await self._identify(self, seconds) is False
-        except NoAnswerError:
-            # It is closed.
-            return
+            found = NOT_CHECKED
+            if self._identify is not None:
+                found = await self._identify(self, seconds)
+        except NoAnswerError as error:
+            self._fail(error.outcome)
         except Exception as error:
-            self._fail(outcome_of(error))
-            return
-        if is_other:
-            self._fail(OTHER_BROKER)
+            outcome = outcome_of(error)
+            if (
+                outcome == UNREACHABLE
+                and self._logs_in
+                and self._connection is not None
+                and self._connection.broker_version_data is not None
+            ):
+                # Closed in the login: the library drops an answer that comes with the end.
+                outcome = AUTHENTICATION_FAILED
+            if outcome in (TIMED_OUT, UNREACHABLE) and await self._is_other_service():
+                outcome = NOT_KAFKA
+            self._fail(outcome)
         else:
-            self.connected_at = time.monotonic()
+            if found in (OK, NOT_CHECKED):
+                self.connected_at, self.identity_checked = time.monotonic(), found == OK
+            else:
+                self._fail(found)
+
+    async def _is_other_service(self) -> bool:
+        """Whether a port that gave no answer to Kafka's protocol answers HTTP's, or with TLS.
+
+        Asked at the first failure: a broker that hangs closes such a connection when it goes on.
+        """
+        if (
+            self.failures
+            or self._options["security_protocol"] != "PLAINTEXT"
+            or self._options["proxy_url"]
+        ):
+            return self.outcome == NOT_KAFKA
+
+        def ask() -> bool:
+            with socket.create_connection((self.host, self.port), OTHER_SERVICE_SECONDS) as plain:
+                plain.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+                # Of TLS: an alert, as a server sends it that gets no handshake.
+                return plain.recv(16).startswith((b"HTTP/", b"\x15\x03"))
+
+        try:
+            return bool(await self._loop.in_thread(ask))
+        except Exception:
+            # No answer, and names that are none.
+            return False
 
     async def _open(self, timeout_at: float) -> None:
         """As kafka-python's manager does it, but for the name."""
@@ -159,10 +211,23 @@ class BrokerConnection:
         tls = {key: value for key, value in options.items() if key.startswith("ssl_")}
         return KafkaSSLTransport(net, plain, host=self.host, **tls)
 
+    async def ready(self, seconds: float) -> BrokerConnection:
+        """Itself once it is connected. Raises NoAnswerError."""
+        if not self.connected:
+            await self._loop.wait([self.connect(seconds)], seconds + 0.1)
+        if not self.connected:
+            raise NoAnswerError(self.outcome)
+        return self
+
+    @property
+    def failure(self) -> str:
+        """Why it is not open."""
+        return self.outcome if self.failures else UNREACHABLE
+
     async def ask(self, request: Any, seconds: float) -> Any:
         """Sends a request, raw or of kafka-python, and returns its answer. Raises NoAnswerError."""
-        if not self.connected:
-            raise NoAnswerError(self.outcome if self.failures else UNREACHABLE)
+        if not self._is_open:
+            raise NoAnswerError(self.failure)
         deadline = time.monotonic() + seconds
         connection = self._connection
         # Held back by the broker's quota, or by bytes that are not yet written.
@@ -191,7 +256,8 @@ class BrokerConnection:
         self.close()
 
     def close(self) -> None:
-        connection, self._connection, self.connected_at = self._connection, None, None
+        connection, self._connection = self._connection, None
+        self.connected_at = self.identity_checked = None
         if connection is not None:
             with contextlib.suppress(Exception):
                 connection.close()

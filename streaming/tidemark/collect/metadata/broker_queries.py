@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
+from kafka.protocol.metadata import MetadataRequest
 
 from tidemark.collect.codecs.errors import error_name
 from tidemark.collect.codecs.metadata_image import TopicPartition
 from tidemark.collect.codecs.topic_configuration import BOOLEANS
+from tidemark.collect.codecs.wire import API_VERSIONS, INT16, INT32, RawRequest, encode_string
 from tidemark.collect.connect.connection import BrokerConnection
 from tidemark.collect.metadata.refusals import RefusedError
+from tidemark.core.broker_outcomes import NOT_CHECKED
 from tidemark.core.broker_report import (
     MAX_LOG_DIRECTORIES,
     MAX_PATH,
     BrokerConfiguration,
     LogDirectory,
 )
+from tidemark.core.events import CONTROLLER_LISTENER, OK, OTHER_BROKER
 
 BROKER_RESOURCE: Final = 4
 INVALID_REQUEST: Final = 42
+REBOOTSTRAP_REQUIRED: Final = 129
+# Of ApiVersions: with the cluster and the node that the client means.
+NODE_VERSION: Final = 5
 # With total and usable bytes.
 LOG_DIRS_VERSION: Final = 4
 CONFIGS_VERSION: Final = 4
@@ -95,37 +103,50 @@ async def read_broker_configuration(
     """Only the broker itself answers. Raises NoAnswerError and RefusedError."""
     if connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION) is None:
         raise RefusedError("UNSUPPORTED_VERSION")
-    resource = DescribeConfigsRequest.DescribeConfigsResource(
-        resource_type=BROKER_RESOURCE,
-        resource_name=str(broker),
-        configuration_keys=list(BROKER_OPTIONS),
-    )
-    request = DescribeConfigsRequest(
-        resources=[resource], include_synonyms=False, include_documentation=False
-    )
+    request = _options_request(broker, BROKER_OPTIONS)
     return decode_broker_configuration(await connection.ask(request, seconds))
 
 
-async def is_that_broker(connection: BrokerConnection, seconds: float) -> bool | None:
-    """Whether the broker of the connection answers it: any other one refuses its number.
-
-    None: that cannot be asked, before Kafka 0.11 or without DescribeConfigs on the cluster. Raises
-    NoAnswerError.
-    """
-    if connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION) is None:
-        return None
+def _options_request(broker: int, options: Sequence[str]) -> DescribeConfigsRequest:
     resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=BROKER_RESOURCE,
-        resource_name=str(connection.broker),
-        configuration_keys=[_LAG_TIME],
+        resource_name=str(broker),
+        configuration_keys=list(options),
     )
-    request = DescribeConfigsRequest(
+    return DescribeConfigsRequest(
         resources=[resource], include_synonyms=False, include_documentation=False
     )
+
+
+async def identify(
+    connection: BrokerConnection, seconds: float, cluster_id: str | None = None
+) -> str:
+    """Who answers, as `connection.Identify`. Raises NoAnswerError.
+
+    Since Kafka 4.4, ApiVersions tells whether it is that broker of that cluster (KIP-1242). Else a
+    broker refuses to give the options of another one, which cannot be asked before Kafka 0.11,
+    without DescribeConfigs on the cluster, and of a bootstrap server, whose number is not known.
+    """
+    if connection.version(MetadataRequest.API_KEY, 0) is None:
+        return CONTROLLER_LISTENER
+    if cluster_id and connection.version(API_VERSIONS, NODE_VERSION) == NODE_VERSION:
+        # The name and the version of the client come first, tagged fields last.
+        texts = b"".join(
+            encode_string(each, compact=True) for each in ("tidemark", "1", cluster_id)
+        )
+        meant = texts + INT32.pack(connection.broker) + b"\x00"
+        request = RawRequest(API_VERSIONS, NODE_VERSION, meant, flexible=True)
+        (error,) = INT16.unpack_from((await connection.ask(request, seconds)).body)
+        if error in (0, REBOOTSTRAP_REQUIRED):
+            return OTHER_BROKER if error else OK
+    version = connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION)
+    if version is None or connection.broker < 0:
+        return NOT_CHECKED
+    request = _options_request(connection.broker, [_LAG_TIME])
     results = (await connection.ask(request, seconds)).results or []
     if not results or results[0].error_code not in (0, INVALID_REQUEST):
-        return None
-    return bool(results[0].error_code == 0)
+        return NOT_CHECKED
+    return OTHER_BROKER if results[0].error_code else OK
 
 
 def decode_broker_configuration(answer: Any) -> BrokerConfiguration:

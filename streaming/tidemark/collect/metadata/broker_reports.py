@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from tidemark.collect.connect.connection import BrokerConnection, Network, NoAnswerError
 from tidemark.collect.metadata.broker_queries import (
     LogDirectories,
+    identify,
     read_broker_configuration,
     read_log_directories,
 )
@@ -59,7 +60,7 @@ class BrokerReports:
 
     def __init__(self, network: Network, seconds: float) -> None:
         self._loop = network.loop
-        self._connections = network.pool()
+        self._connections = network.pool(identify)
         self._seconds = min(seconds, MAX_INTERVAL_SECONDS)
         self._due_at: dict[int, float] = {}
         self._running: dict[int, Any] = {}

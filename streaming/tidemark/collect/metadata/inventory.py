@@ -24,6 +24,8 @@ from tidemark.collect.metadata.left_replicas import LeftReplicas
 from tidemark.collect.metadata.partition_reports import PartitionReport, agreeing_brokers, newest_of
 from tidemark.collect.metadata.settled_topics import SettledTopics
 from tidemark.collect.watched.watched_partition import WatchedPartition
+from tidemark.core.broker_outcomes import NOT_CHECKED
+from tidemark.core.events import SHARED_ADDRESS, UNLISTED
 from tidemark.core.identity import group_of
 from tidemark.settings import Cluster
 
@@ -52,6 +54,8 @@ class Inventory:
     def __init__(self, cluster: Cluster, groups: int) -> None:
         self.partitions: dict[TopicPartition, WatchedPartition] = {}
         self.brokers: dict[int, BrokerAddress] = {}
+        # Those of them that no image of the newest round lists.
+        self.no_longer_listed: set[int] = set()
         self.cluster_id: str | None = None
         self.controller = -1
         # All topics in the newest images, watched or not.
@@ -96,8 +100,11 @@ class Inventory:
         known = self.topics()
         self.listed = {name for image in images for name in image.topics}
         for image in sorted(images, key=lambda image: image.at):
-            self.brokers.update(image.brokers)
-            self.cluster_id = image.cluster_id or self.cluster_id
+            # One broker that says what no event can carry costs no other one its watch.
+            self.brokers.update(
+                (b, address.bounded()) for b, address in image.brokers.items() if b >= 0
+            )
+            self.cluster_id = (image.cluster_id or "")[:255] or self.cluster_id
             self.controller = image.controller
         self._forget_brokers(images)
         settled = self._settled.unchanged_in(images)
@@ -193,6 +200,7 @@ class Inventory:
             assigned = {b for w in self.partitions.values() for b in w.metadata.replicas}
             for broker in unlisted - assigned:
                 del self.brokers[broker]
+        self.no_longer_listed = unlisted & self.brokers.keys()
 
     def _apply_partition(
         self,
@@ -304,6 +312,17 @@ class Inventory:
         if self._cluster.shards > 1:
             return []
         return sorted(b for b in self._all_counts() if b >= 0 and b not in self.brokers)
+
+    def judge_address(self, broker: int) -> str:
+        """Of whoever answers at a broker's address and cannot be asked who it is.
+
+        NOT_CHECKED where it may be taken for the broker, else the outcome that says why not.
+        """
+        listed = {b: a for b, a in self.brokers.items() if b not in self.no_longer_listed}
+        if broker not in listed:
+            return UNLISTED
+        is_alone = [a[:2] for a in listed.values()].count(listed[broker][:2]) == 1
+        return NOT_CHECKED if is_alone else SHARED_ADDRESS
 
     def _all_counts(self) -> dict[int, BrokerCounts]:
         """Counted once after each change of the metadata."""

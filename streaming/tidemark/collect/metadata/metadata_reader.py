@@ -28,6 +28,7 @@ from tidemark.collect.metadata.admin_queries import (
     read_quorum,
     read_reassignments,
 )
+from tidemark.collect.metadata.broker_queries import identify
 from tidemark.collect.metadata.eligible_replicas import read_eligible_replicas
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.metadata.read_metadata import read_metadata, read_metadata_of
@@ -39,6 +40,7 @@ from tidemark.collect.metadata.refusals import (
     RefusedError,
     denied_topics,
 )
+from tidemark.core.broker_outcomes import BrokerFinding, meaning_of
 from tidemark.settings import Cluster, Collect, parse_address
 
 # A broker that just came back may show an old image (for some 100 ms after a pause).
@@ -80,7 +82,7 @@ class MetadataReader:
         self._loop = network.loop
         self._inventory = inventory
         self._settings = settings
-        self._connections = network.pool()
+        self._connections = network.pool(identify)
         # DescribeQuorum has connections of its own: a broker without a controller delays it and all
         # behind it.
         self._quorum_connections = network.pool()
@@ -136,6 +138,16 @@ class MetadataReader:
         (broker,) = live
         lag_ms = self._lag_ms(broker)
         return broker if lag_ms is not None and lag_ms <= CURRENT_MS else None
+
+    def silent_bootstrap(self) -> list[BrokerFinding]:
+        """The bootstrap servers whose last attempt failed, where no broker is known yet."""
+        return [
+            BrokerFinding(
+                "bootstrap server", f"{c.host}:{c.port}", c.outcome, meaning_of(c.outcome)
+            )
+            for c in self._bootstrap
+            if c.failures and not self._inventory.brokers
+        ]
 
     def are_images_due(self, now: float) -> bool:
         return now - self._images_at >= self._settings.metadata_seconds
@@ -196,7 +208,9 @@ class MetadataReader:
         Detectors that need min.insync.replicas are blind until then.
         """
         try:
-            read = await read_configurations(await self._ready(connection), topics, ANSWER_SECONDS)
+            read = await read_configurations(
+                await connection.ready(ANSWER_SECONDS), topics, ANSWER_SECONDS
+            )
         except NoAnswerError:
             self.read_configurations_again()
             raise
@@ -232,7 +246,7 @@ class MetadataReader:
         """Starts `read` and gives its result to `take`."""
 
         async def work() -> None:
-            found = await read(await self._ready(connection), *arguments, ANSWER_SECONDS)
+            found = await read(await connection.ready(ANSWER_SECONDS), *arguments, ANSWER_SECONDS)
             if found is not None:
                 take(found)
 
@@ -257,24 +271,17 @@ class MetadataReader:
         self._running[name] = self._loop.spawn(guarded)
         return self._running[name]
 
-    async def _ready(self, connection: BrokerConnection) -> BrokerConnection:
-        if not connection.connected:
-            await self._loop.wait([connection.connect(ANSWER_SECONDS)], ANSWER_SECONDS + 0.1)
-        if not connection.connected:
-            raise NoAnswerError(connection.outcome)
-        return connection
-
     def _add_image(self, connection: BrokerConnection, image: MetadataImage) -> None:
         """A bootstrap server is the broker that its own list shows at the same address."""
         place = (connection.host, connection.port)
         same = [broker for broker, a in image.brokers.items() if (a.host, a.port) == place]
-        if connection.broker < 0 and same:
+        if connection.broker < 0 and len(same) == 1:
             image = image._replace(broker=same[0])
         self.images.append(image)
 
     async def _read_quorum(self, connection: BrokerConnection) -> None:
         broker, host, port = connection.broker, connection.host, connection.port
-        asker = await self._ready(self._quorum_connections.get(broker, host, port))
+        asker = await self._quorum_connections.get(broker, host, port).ready(ANSWER_SECONDS)
         try:
             found = await read_quorum(asker, ANSWER_SECONDS)
         except NoAnswerError:
@@ -305,7 +312,7 @@ class MetadataReader:
     async def _read_deleted(self, connections: list[BrokerConnection], topics: set[str]) -> None:
         missing = set(topics)
         for connection in connections[:2]:
-            ready = await self._ready(connection)
+            ready = await connection.ready(ANSWER_SECONDS)
             image = await read_metadata_of(ready, sorted(topics), ANSWER_SECONDS)
             missing = {
                 name

@@ -15,6 +15,7 @@ from tidemark.collect.codecs.metadata import (
     encode_metadata_request,
 )
 from tidemark.collect.codecs.metadata_image import (
+    UNKNOWN_TOPIC_OR_PARTITION,
     BrokerAddress,
     MetadataImage,
     PartitionMetadata,
@@ -23,6 +24,7 @@ from tidemark.collect.codecs.metadata_image import (
 )
 from tidemark.collect.connect.connection import GARBLED, BrokerConnection, NoAnswerError
 from tidemark.core.errors import WireError
+from tidemark.kafka.topics import FIRST_WITHOUT_CREATION
 
 
 async def read_metadata(
@@ -51,10 +53,15 @@ async def read_metadata(
 async def read_metadata_of(
     connection: BrokerConnection, names: list[str] | None, seconds: float
 ) -> MetadataImage:
-    """The topics named, or all, by kafka-python's own messages. Raises NoAnswerError."""
+    """The topics named, or all, by kafka-python's own messages. Raises NoAnswerError.
+
+    Before 0.11 a broker creates the topics that it is asked for by name: then of all, those that it
+    does not show are unknown.
+    """
     topic_class = MetadataRequest.MetadataRequestTopic
+    by_name = (connection.version(METADATA, MAX_VERSION) or 0) >= FIRST_WITHOUT_CREATION
     request = MetadataRequest(
-        topics=None if names is None else [topic_class(name=name) for name in names],
+        topics=[topic_class(name=name) for name in names] if names and by_name else None,
         allow_auto_topic_creation=False,
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,
@@ -69,7 +76,8 @@ async def read_metadata_of(
             node.node_id: BrokerAddress(node.host, node.port, node.rack or None)
             for node in answer.brokers
         },
-        topics={topic.name: decode_topic(topic) for topic in answer.topics if topic.name},
+        topics={name: TopicMetadata(None, UNKNOWN_TOPIC_OR_PARTITION, {}) for name in names or ()}
+        | {topic.name: decode_topic(topic) for topic in answer.topics if topic.name},
     )
 
 

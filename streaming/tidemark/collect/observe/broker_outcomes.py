@@ -13,6 +13,7 @@ def broker_answers(
     inventory: Inventory,
     plans: Mapping[int, BrokerPlan],
     outcomes: Mapping[int, str],
+    identity_checked: Mapping[int, bool | None],
     started: float,
     registered: Collection[int],
 ) -> list[BrokerAnswer]:
@@ -38,6 +39,7 @@ def broker_answers(
                 left_most=names[:MAX_LEFT_NAMES],
                 led_shrinks=shrinks,
                 led_shrinks_of_absent=of_absent,
+                identity_checked=identity_checked.get(broker),
             )
         )
     found += [

@@ -80,6 +80,8 @@ class KafkaPublisher(Publisher):
         self._make = make
         memory = queue_bytes if spool is None else min(queue_bytes, SPOOL_AFTER_BYTES)
         self._waiting = WaitingRecords(memory, spool)
+        if spool is not None:
+            spool.on_lost = self._count_lost
         # Records of the present producer without an acknowledgement, by the order of sending.
         self._unacknowledged: dict[int, Taken] = {}
         self._in_flight = 0
@@ -138,6 +140,10 @@ class KafkaPublisher(Publisher):
                 cure="collect.spool_directory and collect.spool_bytes keep more of them",
             )
             self._dropped, self._dropped_at = 0, now
+
+    def _count_lost(self, records: int) -> None:
+        """Damaged on disk: nobody knows their partitions, whose later passes go on."""
+        self.dropped += records
 
     def _log_spool(self) -> None:
         """Once that records wait on disk, and once that they no longer do."""

@@ -13,14 +13,14 @@ import errno
 import fcntl
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 import structlog
 
 from tidemark.collect.publish.pack import EventRecord
-from tidemark.collect.publish.spool_segment import DamagedFrameError, read_frames, to_frame
+from tidemark.collect.publish.spool_segment import read_frames, to_frame
 from tidemark.core.errors import ConfigError
 
 log = structlog.get_logger()
@@ -53,6 +53,8 @@ class Spool:
         `destination`: the topic of the records and its number of partitions, in which they have a
         place already. Raises ConfigError where the folder cannot be used.
         """
+        # Takes how many records at least cannot be read any more.
+        self.on_lost: Callable[[int], None] = lambda _: None
         self._folder, self._bound, self._segment_bytes = folder, bound, segment_bytes
         # The bytes of each segment by its number, the oldest first. Bounded by `bound`.
         self._sizes: dict[int, int] = {}
@@ -164,8 +166,6 @@ class Spool:
 
     def _load(self, number: int) -> list[tuple[Position, EventRecord]]:
         """The records of a segment that are not settled. One without any is deleted."""
-        if self._open is not None and self._open[0] == number:
-            self._seal()
         records = self._records(number)
         settled = self._settled.setdefault(number, set())
         self._counts[number] = len(records)
@@ -178,16 +178,26 @@ class Spool:
         ]
 
     def _records(self, number: int) -> list[EventRecord]:
+        """Those that can be read. The others are counted once: the file is written without them."""
+        if self._open is not None and self._open[0] == number:
+            self._seal()
         path = self._path(number)
-        records: list[EventRecord] = []
         try:
-            records.extend(read_frames(path.read_bytes()))
-        except DamagedFrameError as error:
-            log.warning(
-                "a spool file is damaged, its end is ignored", file=str(path), byte=error.offset
-            )
+            frames = list(read_frames(path.read_bytes()))
         except OSError as error:
+            frames = [(0, None)]
             log.warning("a spool file cannot be read", file=str(path), reason=error.strerror)
+        records = [record for _, record in frames if record is not None]
+        damaged = [at for at, record in frames if record is None]
+        if damaged:
+            log.warning(
+                "records of the spool are damaged and lost",
+                file=str(path),
+                records=f"at least {len(damaged)}",
+                first_at_byte=damaged[0],
+            )
+            self.on_lost(len(damaged))
+            self._replace(number, records)
         return records
 
     def _write(self, frame: bytes) -> bool:
@@ -239,8 +249,6 @@ class Spool:
 
     def _reduce(self, number: int, *, everything: bool) -> list[EventRecord]:
         """Rewrites a segment without its observations, or deletes it; returns what it loses."""
-        if self._open is not None and self._open[0] == number:
-            self._seal()
         records = self._records(number)
         kept = [record for record in records if not (everything or record.droppable)]
         self._reduced.add(number)

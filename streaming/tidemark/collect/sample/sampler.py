@@ -31,7 +31,7 @@ from tidemark.collect.connect.event_loop import Barrier
 from tidemark.collect.watched.broker_answers import RequestTimes
 from tidemark.collect.watched.request_plan import BrokerPlan, Subset
 from tidemark.core.errors import WireError
-from tidemark.core.events import OK, TIMED_OUT, UNREACHABLE
+from tidemark.core.events import OK, TIMED_OUT
 
 
 class ReplicaReads(Protocol):
@@ -65,7 +65,9 @@ class Sampler:
         try:
             version = self.connection.version(LIST_OFFSETS, MAX_VERSION)
             if not version:
-                raise NoAnswerError(UNSUPPORTED if self.connection.connected else self._failure())
+                raise NoAnswerError(
+                    UNSUPPORTED if self.connection.connected else self.connection.failure
+                )
             reads = self.choose_reads(self)
             await self._list_offsets(version)
             await self._meet()
@@ -86,9 +88,6 @@ class Sampler:
         finally:
             for barrier in self.barriers:
                 barrier.arrive()
-
-    def _failure(self) -> str:
-        return self.connection.outcome if self.connection.failures else UNREACHABLE
 
     def leave(self) -> None:
         """The pass goes on without the rest of the answers. Replicas without one have `no_answer`.

@@ -19,6 +19,7 @@ from tidemark.collect.codecs.metadata_image import MetadataImage
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
 from tidemark.collect.connect.connection import BrokerConnection, Network, NoAnswerError
 from tidemark.collect.metadata.admin_queries import read_configurations
+from tidemark.collect.metadata.broker_queries import identify
 from tidemark.collect.metadata.read_metadata import read_metadata_of
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import OK
@@ -47,7 +48,7 @@ class BrokerSource:
         network = Network(checked_options(cluster))
         self._loop = network.loop
         self._cluster = cluster
-        self._connections = network.pool()
+        self._connections = network.pool(identify)
         self._image: MetadataImage | None = None
         # broker -> (why it gave no answer, until when it rests)
         self._resting: dict[int, tuple[str, float]] = {}
@@ -113,26 +114,19 @@ class BrokerSource:
             return "its broker is not registered"
         connection = self._connections.get(broker, address.host, address.port)
         try:
-            await self._connect(connection)
-            return await ask(connection)
+            return await ask(await connection.ready(ANSWER_SECONDS))
         except NoAnswerError as error:
             if error.outcome != "throttled":
                 self._resting[broker] = (error.outcome, time.monotonic() + REST_SECONDS)
             return error.outcome
-
-    async def _connect(self, connection: BrokerConnection) -> None:
-        if not connection.connected:
-            await self._loop.wait([connection.connect(ANSWER_SECONDS)], ANSWER_SECONDS)
-        if not connection.connected:
-            raise NoAnswerError(connection.outcome)
 
     async def _read_image(self) -> MetadataImage:
         """Metadata of the first bootstrap server that answers."""
         for number, server in enumerate(self._cluster.bootstrap_servers):
             connection = self._connections.get(-1 - number, *parse_address(server))
             with suppress(NoAnswerError):
-                await self._connect(connection)
-                self._image = await read_metadata_of(connection, None, ANSWER_SECONDS)
+                ready = await connection.ready(ANSWER_SECONDS)
+                self._image = await read_metadata_of(ready, None, ANSWER_SECONDS)
                 return self._image
         servers = ", ".join(self._cluster.bootstrap_servers)
         raise ClusterError(

@@ -9,9 +9,8 @@ import msgspec
 from tidemark.collect.metadata.refusals import TOPICS
 from tidemark.collect.sources.jmx.endpoint import scrape
 from tidemark.collect.sources.jmx.figures import ScrapeError
+from tidemark.core.broker_outcomes import WARNINGS
 from tidemark.core.errors import TidemarkError
-from tidemark.core.events import OK
-from tidemark.detect.broker_down import MEANINGS, UNUSABLE
 from tidemark.kafka.client import check_reachable
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.check_config.rights import api_lines, own_topic_lines, sees_all_topics
@@ -76,10 +75,6 @@ def _examined(cluster: Cluster, settings: Settings) -> tuple[list[str], str | No
     found = examine(cluster, settings)
     has_topics = TOPICS not in found.refused or not sees_all_topics(cluster)
     rights = api_lines(cluster, found.answered, found.refused, has_topics)
-    silent = [
-        f"broker {each.broker} at {each.host or '?'}:{each.port or '?'} ({each.outcome}): "
-        f"{MEANINGS.get(each.outcome, UNUSABLE)}"
-        for each in found.brokers
-        if each.outcome != OK
-    ]
-    return [*rights, *risk_lines(found.views)], "; ".join(silent) or None
+    silent = [str(each) for each in found.findings if each.outcome not in WARNINGS]
+    warnings = [str(each) for each in found.findings if each.outcome in WARNINGS]
+    return [*warnings, *rights, *risk_lines(found.views)], "; ".join(silent) or None

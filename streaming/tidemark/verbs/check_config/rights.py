@@ -25,6 +25,7 @@ from tidemark.core.events import Batch, BrokerState, Observation, Pass
 from tidemark.kafka.client import administration
 from tidemark.kafka.topics import (
     MAX_MESSAGE_BYTES,
+    describe_topics,
     option_command,
     time_lines,
     topic_option,
@@ -121,7 +122,7 @@ def sees_all_topics(cluster: Cluster) -> bool:
     Raises ClusterError where no broker answers.
     """
     with administration(cluster, "describe a topic") as admin:
-        answers = admin.describe_topics([ABSENT_TOPIC])
+        answers = describe_topics(admin, [ABSENT_TOPIC])
     return [_state(answer) for answer in answers] == ["absent"]
 
 
@@ -133,7 +134,7 @@ def own_topic_lines(settings: Settings) -> Iterator[str]:
     names = {grant.resource[1] for grants in verb_grants(settings).values() for grant in grants}
     topics = sorted(name for name in names if name.startswith(f"{settings.topics.prefix}."))
     with administration(settings.kafka, "describe Tidemark's topics") as admin:
-        described = {topic["name"]: topic for topic in admin.describe_topics(topics)}
+        described = {topic["name"]: topic for topic in describe_topics(admin, topics)}
         visible = [name for name in topics if isinstance(_state(described.get(name)), frozenset)]
         options = list(size_lines(admin, visible, settings.kafka.bootstrap_servers))
         if settings.topics.replica_state in visible:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from tidemark.assess.risky_configuration import MEANINGS, RiskCount, list_risks, partition_risks
 from tidemark.collect.metadata.refusals import ASKED
-from tidemark.core.events import BrokerAnswer, Pass
+from tidemark.core.broker_outcomes import BrokerFinding
 from tidemark.core.records import View
 from tidemark.core.text import counted
 from tidemark.observations.cluster_views import ClusterViews
@@ -28,19 +28,17 @@ class Examined(NamedTuple):
     # What brokers answered and what they refused: `tidemark.collect.metadata.refusals.ASKED`.
     answered: set[str]
     refused: dict[str, tuple[str, ...]]
-    # How each broker answered the last pass.
-    brokers: list[BrokerAnswer]
+    # Of the last pass.
+    findings: list[BrokerFinding]
 
 
 def examine(cluster: Cluster, settings: Settings) -> Examined:
     """Observes a cluster for a few passes."""
     shown: set[str] = set()
-    found, brokers = ClusterViews(settings.detect), list[BrokerAnswer]()
+    found = ClusterViews(settings.detect)
     for done in few_passes(cluster, settings.collect, cluster.topics_allow, cluster.topics_deny):
         for batch in done.batches:
             found.add(batch)
-            passed = [event.brokers for event in batch.events if isinstance(event, Pass)]
-            brokers = passed[-1] if passed else brokers
         shown |= answered(done.batches)
         views = [*found.views(cluster.name), *found.cluster_views(cluster.name)]
         # Some answers come with a later pass; an old broker never gives them.
@@ -49,7 +47,7 @@ def examine(cluster: Cluster, settings: Settings) -> Examined:
             done.number > MIN_PASSES and is_asked and _is_complete(views)
         ):
             break
-    return Examined(views, shown, done.refused, brokers)
+    return Examined(views, shown, done.refused, done.findings)
 
 
 def _is_complete(views: list[View]) -> bool:

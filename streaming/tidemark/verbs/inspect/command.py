@@ -27,7 +27,7 @@ from tidemark.command_line.options import (
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
 from tidemark.kafka.client import choose_connection
-from tidemark.observations.few_passes import MIN_PASSES, few_passes, live_cluster, report_refusals
+from tidemark.observations.few_passes import MIN_PASSES, few_passes, live_cluster, report_problems
 from tidemark.settings import Cluster, Collect
 from tidemark.verbs.inspect.coordinator import list_coordinated
 from tidemark.verbs.inspect.log_directories import show_log_directories
@@ -141,7 +141,7 @@ def observe_topic(cluster: Cluster, settings: Collect, topic: str) -> list[Obser
         complete = all(o.effective_min_in_sync_replicas is not None for o in found.values())
         if done.number >= (MIN_PASSES if complete else MAX_PASSES):
             break
-    report_refusals(done.refused, (RECORDS, TOPIC_CONFIGURATION, REASSIGNMENTS))
+    report_problems(done, (RECORDS, TOPIC_CONFIGURATION, REASSIGNMENTS))
     if not found:
         close = difflib.get_close_matches(topic, done.topics, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""

@@ -80,13 +80,15 @@ class LiveCluster(Publisher):
         if self.site is not None:
             self.site.apply(rows)
         snapshot = self._reducer.snapshot(self._collector.cluster.name)
-        self.snapshot = None if snapshot is None else replace(snapshot, notes=tuple(self._notes()))
+        self.snapshot = snapshot and replace(snapshot, notes=tuple(self._notes(snapshot)))
         self.published_at = time.monotonic()
         self.on_pass()
 
-    def _notes(self) -> Iterator[str]:
+    def _notes(self, snapshot: Snapshot) -> Iterator[str]:
         if self.site is not None:
             yield self.site.note
+        if not snapshot.brokers:
+            yield from map(str, self._collector.passes.findings)
         # What brokers refuse, in the words of docs/permissions.md.
         if refused := self._collector.passes.refused():
             yield refusal_summary(refused)

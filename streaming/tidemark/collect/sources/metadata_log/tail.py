@@ -23,8 +23,8 @@ from tidemark.collect.sources.metadata_log.changes import Change
 from tidemark.collect.sources.metadata_log.reader import MetadataLogReader, Outcome
 from tidemark.collect.sources.metadata_log.requests import FETCH_VERSION, MAX_WAIT_MS
 from tidemark.collect.sources.source import SourceEvent
+from tidemark.core.broker_outcomes import meaning_of
 from tidemark.core.errors import WireError
-from tidemark.core.events import REFUSED, TIMED_OUT
 from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, parse_address
 
@@ -145,7 +145,7 @@ class MetadataLogTail(threading.Thread):
         try:
             return await self._follow_active(controller)
         except NoAnswerError as error:
-            return _OUTCOMES.get(error.outcome, f"failed ({error.outcome})")
+            return f"({error.outcome}): {meaning_of(error.outcome)}"
         except WireError as error:
             controller.close()
             return f"gave what cannot be read: {error}"
@@ -157,10 +157,7 @@ class MetadataLogTail(threading.Thread):
             return f"failed ({type(error).__name__})"
 
     async def _follow_active(self, controller: BrokerConnection) -> str:
-        if not controller.connected:
-            await self._loop.wait([controller.connect(CONNECT_SECONDS)], CONNECT_SECONDS + 0.5)
-        if not controller.connected:
-            raise NoAnswerError(controller.outcome)
+        await controller.ready(CONNECT_SECONDS)
         if controller.version(FETCH, FETCH_VERSION) != FETCH_VERSION:
             return f"has no Fetch version {FETCH_VERSION}; the log can be read since Kafka 3.3"
 
@@ -198,11 +195,3 @@ class MetadataLogTail(threading.Thread):
                 reason=reason,
                 cure="check clusters[].controllers and the right ClusterAction",
             )
-
-
-_OUTCOMES: Final = {
-    REFUSED: "refused the connection",
-    TIMED_OUT: "did not answer in time",
-    "authentication_failed": "refused the credentials",
-    "tls_handshake_failed": "failed the TLS handshake",
-}

@@ -10,6 +10,7 @@ from typing import Final
 from rich.text import Text
 
 from tidemark.assess.safe_to_stop import EFFECT_TEXTS, EFFECTS
+from tidemark.core.broker_outcomes import broker_findings
 from tidemark.core.events import OK
 from tidemark.core.text import duration, known
 from tidemark.verbs.top.screens.columns import STYLES, Cell, Column
@@ -68,9 +69,10 @@ def safe_cell(row: BrokerRow) -> Cell:
 
 
 def _details(row: BrokerRow, _snapshot: Snapshot, _width: int) -> list[Text]:
-    """The worst partitions that a stop affects, and why."""
+    """What is wrong with it; the worst partitions that a stop affects, and why."""
     shown = row.impacts[:4]
-    lines = [Text(f"{i.topic}-{i.partition}: {EFFECT_TEXTS[i.effect]}: {i.detail}") for i in shown]
+    lines = [Text(str(each)) for each in broker_findings([row.answer] if row.answer else [])]
+    lines += [Text(f"{i.topic}-{i.partition}: {EFFECT_TEXTS[i.effect]}: {i.detail}") for i in shown]
     if len(row.impacts) > len(shown):
         more = len(row.impacts) - len(shown)
         lines.append(Text(f"… and {more} more: tidemark safe-to-stop {row.broker}"))

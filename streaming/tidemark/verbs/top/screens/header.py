@@ -7,6 +7,7 @@ from typing import Final
 from rich.text import Text
 
 from tidemark.assess.health import SEVERITIES, STATES
+from tidemark.core.broker_outcomes import broker_findings
 from tidemark.core.text import counted, duration, utc
 from tidemark.verbs.top.screens.changes import clock
 from tidemark.verbs.top.screens.columns import DIM, HEADING, STYLES
@@ -27,7 +28,8 @@ def header_lines(snapshot: Snapshot, now: float, width: int, *, paused: bool) ->
         _passes(snapshot, now),
         _health(snapshot),
     ]
-    notes = [*snapshot.notes]
+    answers = [row.answer for row in snapshot.brokers if row.answer is not None]
+    notes = [*map(str, broker_findings(answers)), *snapshot.notes]
     if snapshot.unreadable:
         notes.append(counted(snapshot.unreadable, "unreadable event"))
     if notes:

@@ -1,0 +1,85 @@
+"""A password that is replaced on real brokers, and then in its file: no restart is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+
+from tests.cluster.secure_brokers import SECRET, SecureListeners, create_users, secure_listeners
+from tidemark.collect.collection_pass import PassRunner
+from tidemark.core.events import AUTHENTICATION_FAILED, OK
+from tidemark.kafka.client import make_consumer
+from tidemark.settings import Cluster, Collect
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import wait_until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureListeners]:
+    with secure_listeners(tmp_path_factory.mktemp("secure")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def brokers(listeners: SecureListeners) -> Iterator[LocalCluster]:
+    with LocalCluster(
+        overrides=listeners.overrides,
+        listeners=listeners.listeners,
+        jvm_flags=listeners.jvm_flags,
+    ) as cluster:
+        create_users(cluster)
+        yield cluster
+
+
+def replace_password(brokers: LocalCluster, password: str) -> None:
+    wanted = [UserScramCredentialUpsertion("scram", ScramMechanism.SCRAM_SHA_512, password)]
+    failed = brokers.administer(
+        lambda admin: admin.alter_user_scram_credentials(wanted), "replace a password"
+    )
+    assert not any(failed.values()), failed
+
+
+def until(passes: PassRunner, outcome: str) -> None:
+    """Runs passes until all brokers have this outcome."""
+
+    def is_reached() -> bool:
+        passes.loop.run(passes.run, set())
+        passes.loop.run(passes.loop.sleep, 0.2)
+        return set(passes.outcomes.values()) == {outcome}
+
+    wait_until(is_reached, 30.0, outcome)
+
+
+def test_a_password_that_is_replaced_needs_no_restart(
+    listeners: SecureListeners, brokers: LocalCluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "password"
+    file.write_text(SECRET, encoding="utf-8")
+    client = {**listeners.client("scram"), "sasl_plain_password_file": str(file)}
+    client.pop("sasl_plain_password", None)
+    cluster = Cluster(name="c", bootstrap_servers=listeners.servers("scram"), client=client)
+    passes = PassRunner(cluster, Collect(metadata_seconds=1e-6), 1, 1_000)
+    consumer = make_consumer(cluster)
+    try:
+        until(passes, OK)
+        consumer.topics()
+        replace_password(brokers, "another")
+        passes._connections.close()
+        until(passes, AUTHENTICATION_FAILED)
+        assert {finding.outcome for finding in passes.findings} == {AUTHENTICATION_FAILED}
+        file.write_text("another", encoding="utf-8")
+        until(passes, OK)
+        for broker in (1, 2, 3):
+            # Its connections end.
+            brokers.stop_broker(broker)
+            brokers.start_broker(broker)
+        until(passes, OK)
+        consumer.topics()
+    finally:
+        consumer.close()
+        passes.close()
