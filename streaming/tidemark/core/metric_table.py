@@ -147,7 +147,8 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     },
     ("collect", "gauge", "", _CLUSTER): {
         "tidemark_collect_metadata_log_up": (
-            "1 while the metadata log is read, else 0. Absent without clusters[].controllers."
+            "1 while every record of the metadata log is read, else 0. "
+            "Absent without clusters[].controllers."
         ),
     },
     ("collect", "gauge", "offset", _CLUSTER): {
