@@ -45,6 +45,7 @@ def options(values: dict[str, str | None], error: int = 0) -> Any:
 
 def test_log_directories_have_errors_space_and_the_sizes_of_replicas() -> None:
     answer = Answer(
+        API_VERSION=4,
         error_code=0,
         results=[
             directory("/b", {}, error=56, free=0),
@@ -140,6 +141,7 @@ results = st.builds(
     log_dir=st.one_of(texts, st.just("x" * 5000), st.none()),
     total_bytes=numbers,
     usable_bytes=numbers,
+    is_cordoned=st.booleans(),
     topics=st.none()
     | st.lists(
         st.builds(
@@ -164,7 +166,7 @@ results = st.builds(
 @given(st.integers(-5, 100), st.none() | st.lists(results, max_size=70))
 def test_any_log_directories_give_a_valid_event_or_are_refused(error: int, found: Any) -> None:
     with contextlib.suppress(RefusedError):
-        directories = decode_log_directories(Answer(error_code=error, results=found))
+        directories = decode_log_directories(Answer(API_VERSION=5, error_code=error, results=found))
         check(BrokerReport(1, 0.0, directories, None))
 
 
@@ -193,9 +195,9 @@ def test_random_bytes_are_refused_by_the_library_or_read(data: bytes) -> None:
                 check(BrokerReport(1, 0.0, None, found))
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
 def test_answers_of_every_version_are_read(version: int) -> None:
-    """Before version 4 nothing tells of the volume."""
+    """Before version 4 nothing tells of the volume, before version 5 of a cordon."""
     result = DescribeLogDirsResponse.DescribeLogDirsResult
     topic = result.DescribeLogDirsTopic
     sized = topic.DescribeLogDirsPartition(
@@ -207,11 +209,13 @@ def test_answers_of_every_version_are_read(version: int) -> None:
         topics=[topic(name="t", partitions=[sized])],
         total_bytes=9,
         usable_bytes=4,
+        is_cordoned=version >= 5,
     )
     answer = DescribeLogDirsResponse(throttle_time_ms=0, error_code=0, results=[one])
     read = DescribeLogDirsResponse.decode(answer.encode(version=version), version=version)
     found = decode_log_directories(read)
-    space = (9, 4) if version == 4 else (None, None)
+    space = (9, 4) if version >= 4 else (None, None)
+    assert found.directories[0].cordoned is (True if version >= 5 else None)
     assert found.sizes == {("t", 3): 8}
     assert [(d.path, d.error, d.total_bytes, d.usable_bytes) for d in found.directories] == [
         ("/a", None, *space)

@@ -519,8 +519,8 @@ def test_what_brokers_report_of_themselves() -> None:
         broker_view(
             1,
             log_directories=[
-                LogDirectory(path="/a", total_bytes=9, usable_bytes=4),
-                LogDirectory(path="/b", error="KAFKA_STORAGE_ERROR"),
+                LogDirectory(path="/a", total_bytes=9, usable_bytes=4, cordoned=True),
+                LogDirectory(path="/b", error="KAFKA_STORAGE_ERROR", cordoned=False),
             ],
             configuration=BrokerConfiguration(replica_selector_class="RackAware"),
         ),
@@ -537,6 +537,8 @@ def test_what_brokers_report_of_themselves() -> None:
         ("tidemark_broker_reads_from_followers", "2", None): 0,
         ("tidemark_log_directory_online", "1", "/a"): 1,
         ("tidemark_log_directory_online", "1", "/b"): 0,
+        ("tidemark_log_directory_cordoned", "1", "/a"): 1,
+        ("tidemark_log_directory_cordoned", "1", "/b"): 0,
         ("tidemark_log_directory_total_bytes", "1", "/a"): 9,
         ("tidemark_log_directory_usable_bytes", "1", "/a"): 4,
     }

@@ -26,6 +26,8 @@ class LogDirectory(Struct, kw_only=True, omit_defaults=True, gc=False):
     # Kafka 3.3 (KIP-827).
     total_bytes: Size | None = None
     usable_bytes: Size | None = None
+    # Whether Kafka places no new replica in it (cordoned.log.dirs). Kafka 4.3 (KIP-1066).
+    cordoned: bool | None = None
 
 
 class BrokerConfiguration(Struct, kw_only=True, omit_defaults=True, gc=False):

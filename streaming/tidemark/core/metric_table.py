@@ -288,6 +288,9 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     },
     ("broker", "gauge", "", _LOG_DIRECTORY): {
         "tidemark_log_directory_online": "0 when the broker reports an error for it, else 1.",
+        "tidemark_log_directory_cordoned": (
+            "1 while Kafka places no new replica in it, else 0. Absent before Kafka 4.3."
+        ),
     },
     ("broker", "gauge", "bytes", _LOG_DIRECTORY): {
         "tidemark_log_directory_total_bytes": "Size of the volume that the directory is on.",

@@ -22,6 +22,8 @@ BROKER_RESOURCE: Final = 4
 INVALID_REQUEST: Final = 42
 # With total and usable bytes.
 LOG_DIRS_VERSION: Final = 4
+# With cordoned directories.
+CORDONED_VERSION: Final = 5
 CONFIGS_VERSION: Final = 4
 # Kafka's default of a throttled rate, Long.MAX_VALUE: none is set.
 NO_RATE: Final = 2**63 - 1
@@ -75,6 +77,7 @@ def decode_log_directories(answer: Any) -> LogDirectories:
                 error=error_name(result.error_code)[:64] if result.error_code else None,
                 total_bytes=_known(result.total_bytes),
                 usable_bytes=_known(result.usable_bytes),
+                cordoned=result.is_cordoned if answer.API_VERSION >= CORDONED_VERSION else None,
             )
         )
         for topic in result.topics or []:
