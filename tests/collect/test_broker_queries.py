@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeConfigsResponse, DescribeLogDirsResponse
+from kafka.protocol.metadata import ApiVersionsResponse
 
 from tidemark.collect.codecs.topic_configuration import ALL_REPLICAS, decode_throttled
 from tidemark.collect.metadata.broker_queries import (
     BROKER_OPTIONS,
     LogDirectories,
     decode_broker_configuration,
+    decode_eligible_leaders,
     decode_log_directories,
 )
 from tidemark.collect.metadata.broker_reports import BrokerReport
@@ -24,6 +26,8 @@ from tidemark.collect.metadata.refusals import RefusedError
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Batch, BrokerState
+
+ELIGIBLE = "eligible.leader.replicas.version"
 
 
 def replica(partition: int, size: int, *, future: bool = False) -> Any:
@@ -248,3 +252,36 @@ def test_configurations_of_every_version_are_read(version: int) -> None:
     read = DescribeConfigsResponse.decode(answer.encode(version=version), version=version)
     found = decode_broker_configuration(read)
     assert found == BrokerConfiguration(min_in_sync_replicas=2, replication_throttles={})
+
+
+@pytest.mark.parametrize(
+    ("supported", "finalized", "epoch", "found"),
+    [
+        ({ELIGIBLE: 1}, {ELIGIBLE: 1, "metadata.version": 33}, 9, True),
+        ({ELIGIBLE: 1}, {"metadata.version": 33}, 9, False),
+        ({"metadata.version": 20}, {"metadata.version": 20}, 9, None),
+        ({ELIGIBLE: 1}, {}, -1, None),
+        ({}, {}, 0, None),
+    ],
+)
+def test_eligible_leader_replicas_are_on_off_or_not_supported(
+    supported: dict[str, int], finalized: dict[str, int], epoch: int, found: bool | None
+) -> None:
+    answer = ApiVersionsResponse(
+        error_code=0,
+        api_keys=[],
+        throttle_time_ms=0,
+        supported_features=[
+            ApiVersionsResponse.SupportedFeatureKey(name=n, min_version=0, max_version=v)
+            for n, v in supported.items()
+        ],
+        finalized_features_epoch=epoch,
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeatureKey(
+                name=n, min_version_level=v, max_version_level=v
+            )
+            for n, v in finalized.items()
+        ],
+    )
+    read = ApiVersionsResponse.decode(answer.encode(version=4), version=4)
+    assert decode_eligible_leaders(read) is found

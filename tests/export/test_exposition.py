@@ -584,6 +584,7 @@ def test_risky_configurations_are_counted_and_unknown_is_not_0() -> None:
         "min_isr_1": (0, 0),
         "unclean_leader_election": (2, 1),
         "one_rack": (0, 0),
+        "elr_off": (0, 0),
         "leftover_throttle": (3, 0),
     }
     # Nothing is left behind while a reassignment runs.

@@ -44,6 +44,9 @@ class BrokerConfiguration(Struct, kw_only=True, omit_defaults=True, gc=False):
     min_in_sync_replicas: Annotated[int, Meta(ge=0, lt=2**31)] | None = None
     # "leader" and "follower" -> the throttled rate in bytes/s; empty: none is set.
     replication_throttles: dict[Annotated[str, Meta(max_length=16)], Size] | None = None
+    # Whether the cluster uses eligible leader replicas (eligible.leader.replicas.version, KIP-966).
+    # Null: the broker does not support them either.
+    eligible_leader_replicas: bool | None = None
 
     @property
     def reads_from_followers(self) -> bool | None:
