@@ -65,6 +65,7 @@ _BROKERS: Final = {
     "tidemark_broker_reads_from_followers": (
         "May consumers read from a follower, with its high watermark?"
     ),
+    "tidemark_log_directory_cordoned": "Is a directory being drained, so that it gets no replica?",
     "tidemark_broker_last_stop_clean": "Did the broker stop in order before its newest start?",
     "tidemark_broker_checkpoint_age_seconds": "What would a crash now start from?",
     "tidemark_broker_checkpoint_read_timestamp_seconds": (

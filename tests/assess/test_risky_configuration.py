@@ -41,7 +41,7 @@ def test_the_risks_of_a_partition(changes: dict[str, Any], found: tuple[str, ...
 
 def test_what_was_not_read_is_unknown() -> None:
     risks = partition_risks(view(effective_min_in_sync_replicas=None))
-    assert risks == ((), tuple(kind for kind in KINDS if kind != "single_replica"))
+    assert risks == ((), tuple(k for k in KINDS if k not in ("single_replica", "elr_off")))
     assert partition_risks(view(assigned=[])).unknown[0] == "single_replica"
 
 
@@ -68,6 +68,17 @@ def test_a_throttle_is_left_behind_once_nothing_is_reassigned(
     ]
     found = list_risks(views)[KINDS.index("leftover_throttle")]
     assert found[1:] == count
+
+
+def test_brokers_whose_cluster_has_eligible_leader_replicas_off_are_named() -> None:
+    """Not those that do not support them; one that was not asked is unknown."""
+    states = {1: True, 2: False, 3: None, 4: False}
+    views = [
+        broker_view(number, configuration=BrokerConfiguration(eligible_leader_replicas=state))
+        for number, state in states.items()
+    ]
+    found = list_risks([*views, broker_view(5)])[KINDS.index("elr_off")]
+    assert found[1:] == (0, [2, 4], 1)
 
 
 def test_a_broker_with_unclean_elections_by_default_is_named() -> None:

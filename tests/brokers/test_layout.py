@@ -18,8 +18,10 @@ def properties(text: str) -> dict[str, str]:
 @pytest.fixture
 def written(tmp_path: Path) -> Layout:
     template = tmp_path / "template"
-    template.mkdir()
-    (template / "bootstrap.checkpoint").write_bytes(b"\x00features")
+    (template / "controller" / "folder").mkdir(parents=True)
+    (template / "controller" / "folder" / "first.checkpoint").write_bytes(b"\x00features")
+    (template / "broker").mkdir()
+    (template / "broker" / "bootstrap.checkpoint").write_bytes(b"\x00features")
     made = Layout(
         tmp_path / "cluster",
         PORTS,
@@ -43,10 +45,11 @@ def test_nodes_share_the_cluster_id_and_differ_in_node_and_directory_id(
     assert all(
         len(base64.urlsafe_b64decode(meta["directory.id"] + "==")) == 16 for meta in metas.values()
     )
-    assert all(
-        (written.data(node) / "bootstrap.checkpoint").read_bytes() == b"\x00features"
-        for node in PORTS
-    )
+    for node in PORTS:
+        name = "folder/first.checkpoint" if node == CONTROLLER else "bootstrap.checkpoint"
+        files = {path for path in written.data(node).rglob("*") if path.is_file()}
+        assert files == {written.data(node) / name, written.data(node) / "meta.properties"}
+        assert (written.data(node) / name).read_bytes() == b"\x00features"
 
 
 def test_listeners_are_on_this_machine_and_all_nodes_name_the_one_controller(

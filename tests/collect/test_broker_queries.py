@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeConfigsResponse, DescribeLogDirsResponse
+from kafka.protocol.metadata import ApiVersionsResponse
 
 from tidemark.collect.codecs.topic_configuration import ALL_REPLICAS, decode_throttled
 from tidemark.collect.metadata.broker_queries import (
     BROKER_OPTIONS,
     LogDirectories,
     decode_broker_configuration,
+    decode_eligible_leaders,
     decode_log_directories,
 )
 from tidemark.collect.metadata.broker_reports import BrokerReport
@@ -24,6 +26,8 @@ from tidemark.collect.metadata.refusals import RefusedError
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Batch, BrokerState
+
+ELIGIBLE = "eligible.leader.replicas.version"
 
 
 def replica(partition: int, size: int, *, future: bool = False) -> Any:
@@ -45,6 +49,7 @@ def options(values: dict[str, str | None], error: int = 0) -> Any:
 
 def test_log_directories_have_errors_space_and_the_sizes_of_replicas() -> None:
     answer = Answer(
+        API_VERSION=4,
         error_code=0,
         results=[
             directory("/b", {}, error=56, free=0),
@@ -140,6 +145,7 @@ results = st.builds(
     log_dir=st.one_of(texts, st.just("x" * 5000), st.none()),
     total_bytes=numbers,
     usable_bytes=numbers,
+    is_cordoned=st.booleans(),
     topics=st.none()
     | st.lists(
         st.builds(
@@ -164,7 +170,7 @@ results = st.builds(
 @given(st.integers(-5, 100), st.none() | st.lists(results, max_size=70))
 def test_any_log_directories_give_a_valid_event_or_are_refused(error: int, found: Any) -> None:
     with contextlib.suppress(RefusedError):
-        directories = decode_log_directories(Answer(error_code=error, results=found))
+        directories = decode_log_directories(Answer(API_VERSION=5, error_code=error, results=found))
         check(BrokerReport(1, 0.0, directories, None))
 
 
@@ -193,9 +199,9 @@ def test_random_bytes_are_refused_by_the_library_or_read(data: bytes) -> None:
                 check(BrokerReport(1, 0.0, None, found))
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
 def test_answers_of_every_version_are_read(version: int) -> None:
-    """Before version 4 nothing tells of the volume."""
+    """Before version 4 nothing tells of the volume, before version 5 of a cordon."""
     result = DescribeLogDirsResponse.DescribeLogDirsResult
     topic = result.DescribeLogDirsTopic
     sized = topic.DescribeLogDirsPartition(
@@ -207,11 +213,13 @@ def test_answers_of_every_version_are_read(version: int) -> None:
         topics=[topic(name="t", partitions=[sized])],
         total_bytes=9,
         usable_bytes=4,
+        is_cordoned=version >= 5,
     )
     answer = DescribeLogDirsResponse(throttle_time_ms=0, error_code=0, results=[one])
     read = DescribeLogDirsResponse.decode(answer.encode(version=version), version=version)
     found = decode_log_directories(read)
-    space = (9, 4) if version == 4 else (None, None)
+    space = (9, 4) if version >= 4 else (None, None)
+    assert found.directories[0].cordoned is (True if version >= 5 else None)
     assert found.sizes == {("t", 3): 8}
     assert [(d.path, d.error, d.total_bytes, d.usable_bytes) for d in found.directories] == [
         ("/a", None, *space)
@@ -244,3 +252,36 @@ def test_configurations_of_every_version_are_read(version: int) -> None:
     read = DescribeConfigsResponse.decode(answer.encode(version=version), version=version)
     found = decode_broker_configuration(read)
     assert found == BrokerConfiguration(min_in_sync_replicas=2, replication_throttles={})
+
+
+@pytest.mark.parametrize(
+    ("supported", "finalized", "epoch", "found"),
+    [
+        ({ELIGIBLE: 1}, {ELIGIBLE: 1, "metadata.version": 33}, 9, True),
+        ({ELIGIBLE: 1}, {"metadata.version": 33}, 9, False),
+        ({"metadata.version": 20}, {"metadata.version": 20}, 9, None),
+        ({ELIGIBLE: 1}, {}, -1, None),
+        ({}, {}, 0, None),
+    ],
+)
+def test_eligible_leader_replicas_are_on_off_or_not_supported(
+    supported: dict[str, int], finalized: dict[str, int], epoch: int, found: bool | None
+) -> None:
+    answer = ApiVersionsResponse(
+        error_code=0,
+        api_keys=[],
+        throttle_time_ms=0,
+        supported_features=[
+            ApiVersionsResponse.SupportedFeatureKey(name=n, min_version=0, max_version=v)
+            for n, v in supported.items()
+        ],
+        finalized_features_epoch=epoch,
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeatureKey(
+                name=n, min_version_level=v, max_version_level=v
+            )
+            for n, v in finalized.items()
+        ],
+    )
+    read = ApiVersionsResponse.decode(answer.encode(version=4), version=4)
+    assert decode_eligible_leaders(read) is found

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.collect.metadata_log.encoding import change, partition, topic
+from tests.collect.metadata_log.encoding import change, newer, partition, topic
 from tests.collect.metadata_log.test_folder import write_log
 from tests.verbs.run import tidemark
 from tidemark.collect import command
 from tidemark.collect.cluster_choice import select_clusters
+from tidemark.collect.sources.metadata_log.records import RegisterBrokerRecord
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Cluster, Connection, Settings
@@ -107,3 +108,11 @@ def test_a_copied_metadata_log_becomes_lines_that_replay_reads(tmp_path: Path) -
     (tmp_path / "events.jsonl").write_text(out, encoding="utf-8")
     replayed = tidemark("replay", str(tmp_path / "events.jsonl")).out
     assert "critical KafkaUncleanElection" in replayed
+
+
+def test_a_metadata_log_that_is_not_read_whole_is_exit_1_after_its_lines(tmp_path: Path) -> None:
+    write_log(tmp_path, 0, [topic(1, "t"), partition(0)], [newer(RegisterBrokerRecord)])
+    out, err = tidemark("collect", "--metadata-dir", str(tmp_path), "--cluster", "east", code=1)
+    assert len(decode_batch(out.encode()).events) == 1
+    assert "use a Tidemark that reads RegisterBrokerRecord version 5" in err
+    assert "could not be read" in err.splitlines()[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.scenarios.scenario import Scenario
-from tidemark.detect.internal_topics import coordinating_partition, sentence
+from tidemark.detect.internal_topics import AT_RISK, coordinating_partition, sentence
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,16 @@ def test_only_kafkas_own_topics_have_a_sentence() -> None:
     )
 
 
-@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
+def test_owners_without_a_name_to_list_are_named_by_what_they_hash() -> None:
+    share = sentence("__share_group_state", 7)
+    assert "all share groups that __share_group_state-7 coordinates" in share
+    assert "with a text group id:topic id:partition that hashes to 7 modulo" in share
+    remote = sentence("__remote_log_metadata", 1)
+    assert "all partitions with segments in remote storage" in remote
+    assert "tidemark inspect" not in share + remote
+
+
+@pytest.mark.parametrize("topic", AT_RISK)
 def test_a_loss_and_a_truncation_there_name_what_is_at_risk(topic: str) -> None:
     scenario = Scenario()
     scenario.play(

@@ -27,6 +27,8 @@ def test_the_list_names_every_drill_and_why_stories_have_none() -> None:
         (("run", "purgatory-race"), "the story purgatory-race has no drill"),
         (("run", "zombie-leader", "--kafka", "0.10.2.2"), "runs on Kafka 4.1.2"),
         (("run", "zombie-leader", "--kafka", "9"), "a local cluster runs Kafka 0.10.2.2, "),
+        (("run", "zombie-leader", "--kafka", "4.9.9"), "--unlisted runs it"),
+        (("run", "stale-leader", "--kafka", "4.9.9", "--unlisted"), "no drill is named"),
         (("all", "--kafka", "1.1.1"), "no drill runs on Kafka 1.1.1; there are drills on 0.1"),
         (("run", "zombie-leader", "--junit", "/no/such/x"), "--junit: cannot write /no/such/x: No"),
         (("all", "--record", "/proc/no/x"), "--record: cannot write /proc/no"),

@@ -519,8 +519,8 @@ def test_what_brokers_report_of_themselves() -> None:
         broker_view(
             1,
             log_directories=[
-                LogDirectory(path="/a", total_bytes=9, usable_bytes=4),
-                LogDirectory(path="/b", error="KAFKA_STORAGE_ERROR"),
+                LogDirectory(path="/a", total_bytes=9, usable_bytes=4, cordoned=True),
+                LogDirectory(path="/b", error="KAFKA_STORAGE_ERROR", cordoned=False),
             ],
             configuration=BrokerConfiguration(replica_selector_class="RackAware"),
         ),
@@ -537,6 +537,8 @@ def test_what_brokers_report_of_themselves() -> None:
         ("tidemark_broker_reads_from_followers", "2", None): 0,
         ("tidemark_log_directory_online", "1", "/a"): 1,
         ("tidemark_log_directory_online", "1", "/b"): 0,
+        ("tidemark_log_directory_cordoned", "1", "/a"): 1,
+        ("tidemark_log_directory_cordoned", "1", "/b"): 0,
         ("tidemark_log_directory_total_bytes", "1", "/a"): 9,
         ("tidemark_log_directory_usable_bytes", "1", "/a"): 4,
     }
@@ -582,6 +584,7 @@ def test_risky_configurations_are_counted_and_unknown_is_not_0() -> None:
         "min_isr_1": (0, 0),
         "unclean_leader_election": (2, 1),
         "one_rack": (0, 0),
+        "elr_off": (0, 0),
         "leftover_throttle": (3, 0),
     }
     # Nothing is left behind while a reassignment runs.

@@ -64,7 +64,21 @@ def test_a_version_without_sums_is_used_and_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert len(fetch(monkeypatch, tmp_path, {}, {"root-1.jar": "a"})) == 1
-    assert "set jars: this version has no committed SHA-256 sums" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "set jars: 1 of 1 have no committed SHA-256 sum" in said
+    assert "the registry's own checksums" in said
+
+
+def test_a_new_version_beside_a_library_that_is_listed_is_no_alarm(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    new = JarSet("set", (*WANTED.roots, Coordinates("g", "library", "1")), sums.SUMS)
+    monkeypatch.setattr("tests.jvm.test_sums.WANTED", new)
+    known = {"library-1.jar": sha256(tmp_path, "l"), "root-0.jar": "0" * 64}
+    fetched = {"root-1.jar": "a", "library-1.jar": "l", "new-1.jar": "n"}
+    assert len(fetch(monkeypatch, tmp_path, known, fetched)) == 3
+    with pytest.raises(TidemarkError, match=r"library-1\.jar as fetched has another SHA-256"):
+        fetch(monkeypatch, tmp_path / "again", known, {**fetched, "library-1.jar": "changed"})
 
 
 def test_the_committed_list_has_the_sets_of_this_version() -> None:

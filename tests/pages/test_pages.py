@@ -141,6 +141,7 @@ def test_a_broker_page_shows_what_the_broker_reports_of_itself() -> None:
         rack="a",
         log_directories=[
             LogDirectory(path="/a<b>", total_bytes=2**40, usable_bytes=3 * 2**29),
+            LogDirectory(path="/b", cordoned=True),
             LogDirectory(path="/c", error="KAFKA_STORAGE_ERROR"),
         ],
         configuration=BrokerConfiguration(
@@ -152,6 +153,7 @@ def test_a_broker_page_shows_what_the_broker_reports_of_itself() -> None:
     rows = root.one("table", id="log-directories").one("tbody").all("tr")
     assert [row.text for row in rows] == [
         "/a<b> ✓ online 1.5 GiB 1.0 TiB",
+        "/b ✓ onlinecordoned: takes no new replicas unknown unknown",
         "/c ! KAFKA_STORAGE_ERROR unknown unknown",
     ]
     text = root.one("section", **{"aria-labelledby": "configuration"}).text

@@ -90,6 +90,7 @@ BROKER_VIEW_VALUES: Final[dict[str, Callable[[View], Value]]] = {
 }
 LOG_DIRECTORY_VALUES: Final[dict[str, Callable[[LogDirectory], Value]]] = {
     "tidemark_log_directory_online": lambda d: int(d.error is None),
+    "tidemark_log_directory_cordoned": lambda d: _flag(d.cordoned),
     "tidemark_log_directory_total_bytes": attrgetter("total_bytes"),
     "tidemark_log_directory_usable_bytes": attrgetter("usable_bytes"),
 }

@@ -12,17 +12,13 @@ from tidemark.jvm.java import JavaHome
 # The version of the demo, and of drills that name none.
 KAFKA_VERSION: Final = "4.1.2"
 SUMS: Final = Path(__file__).with_name("jars.sha256")
+# The logging binding is for slf4j 1.7, which Kafka 4 uses; without one the broker logs nothing.
+LOG4J_2: Final = Coordinates("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3")
 
 
 def broker_jars(folder: str | Path | None = None, java: JavaHome | None = None) -> list[Path]:
-    """The class path of a Kafka 4.1.2 broker. Raises TidemarkError when it cannot be had.
-
-    The logging binding is for slf4j 1.7, which Kafka 4.1 uses; without one the broker logs nothing.
-    """
-    roots = (
-        Coordinates("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
-        Coordinates("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3"),
-    )
+    """The class path of a broker of KAFKA_VERSION. Raises TidemarkError when it cannot be had."""
+    roots = (Coordinates("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), LOG4J_2)
     return fetch_jars(JarSet("broker", roots, SUMS), folder, java)
 
 

@@ -1,8 +1,9 @@
 """The files of a local KRaft cluster: server properties, formatted data directories, logging.
 
-A data directory is formatted by copying `bootstrap.checkpoint` from a template that Kafka's own
-StorageTool made once; only meta.properties names the cluster and the node. That saves a Java start
-for each node.
+A data directory is formatted by copying what Kafka's own StorageTool wrote once for a node of its
+role; only meta.properties names the cluster and the node. That saves a Java start for each node.
+Before Kafka 4.4 the template is `bootstrap.checkpoint`; then a controller has a first snapshot of
+the metadata log, and a broker nothing.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ class Layout:
             }
             security += ",FETCH:PLAINTEXT"
         lines = {
-            "process.roles": "controller" if controller else "broker",
+            "process.roles": _role(node),
             "node.id": str(node),
             "controller.quorum.voters": ",".join(
                 f"{voter}@{name}:{port}"
@@ -176,7 +177,8 @@ class Layout:
             directory = f"node.id={node}\ndirectory.id={_uuid()}\n"
             meta = f"version=1\ncluster.id={cluster}\n{directory}"
             (folder / "meta.properties").write_text(meta, encoding="utf-8")
-        shutil.copy(template / "bootstrap.checkpoint", self.log_dirs(node)[0])
+        role = template / _role(node)
+        shutil.copytree(role, self.log_dirs(node)[0], dirs_exist_ok=True)
 
     def command(self, node: int, java: JavaHome, jars: Sequence[Path]) -> list[str]:
         """The command that runs a node."""
@@ -203,18 +205,24 @@ def _java_command(java: JavaHome, jars: Sequence[Path], *flags: str) -> list[str
 
 
 def template(java: JavaHome, jars: Sequence[Path], version: str = KAFKA_VERSION) -> Path:
-    """A folder with a Kafka version's bootstrap.checkpoint, made by StorageTool once."""
-    folder = cache_dir("templates") / f"kafka-{version}"
+    """What StorageTool of a Kafka version wrote: a folder for each role of a node."""
+    folder = cache_dir("templates", f"kafka-{version}")
     with cache_lock("template"):
-        if not (folder / "bootstrap.checkpoint").exists():
-            with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-                _format(Layout(Path(work), {CONTROLLER: 9093, 1: 9092}), java, jars, folder)
+        for node in (CONTROLLER, 1):
+            if not (folder / _role(node)).exists():
+                with tempfile.TemporaryDirectory(dir=folder) as work:
+                    layout = Layout(Path(work), {CONTROLLER: 9093, 1: 9092})
+                    _format(layout, node, java, jars, folder / _role(node))
     return folder
 
 
-def _format(layout: Layout, java: JavaHome, jars: Sequence[Path], folder: Path) -> None:
-    properties = layout.properties_file(1)
-    properties.write_text(layout.properties(1), encoding="utf-8")
+def _role(node: int) -> str:
+    return "controller" if node >= CONTROLLER else "broker"
+
+
+def _format(layout: Layout, node: int, java: JavaHome, jars: Sequence[Path], folder: Path) -> None:
+    properties = layout.properties_file(node)
+    properties.write_text(layout.properties(node), encoding="utf-8")
     tool = [*_java_command(java, jars), "kafka.tools.StorageTool", "format"]
     run = subprocess.run(
         [*tool, "-t", _uuid(), "-c", properties], capture_output=True, text=True, check=False
@@ -222,8 +230,8 @@ def _format(layout: Layout, java: JavaHome, jars: Sequence[Path], folder: Path) 
     if run.returncode != 0:
         output = (run.stdout + run.stderr).strip()[-500:]
         raise TidemarkError(f"Kafka's StorageTool cannot format a directory: {output}")
-    folder.mkdir(exist_ok=True)
-    (layout.data(1) / "bootstrap.checkpoint").replace(folder / "bootstrap.checkpoint")
+    (layout.data(node) / "meta.properties").unlink()
+    layout.data(node).replace(folder)
 
 
 def _uuid() -> str:

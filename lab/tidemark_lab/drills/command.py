@@ -64,6 +64,11 @@ _OPTIONS: Final = (
         metavar="VERSION",
         help="Only this version. Default: those of the drill.",
     ),
+    click.Option(
+        ["--unlisted"],
+        is_flag=True,
+        help="Run a version that no table lists, with the jars that the registry serves.",
+    ),
     click.Option(["--json", "as_json"], is_flag=True, help="One JSON document."),
     click.Option(
         ["--junit", "junit_file"],
@@ -97,25 +102,26 @@ def run(names: tuple[str, ...], **options: Any) -> int:
 @drill.command("all", params=[*_OPTIONS])
 def run_all(version: str | None, **options: Any) -> int:
     """Run every drill, on each of its versions."""
-    chosen = [d for d in DRILLS.values() if version is None or version in d.versions]
+    chosen = [d for d in DRILLS.values() if version is None or d.runs_on(version)]
     return _run(chosen, version, **options)
 
 
 def _run(
     drills: Sequence[Drill],
     version: str | None,
+    unlisted: bool,
     as_json: bool,
     junit_file: Path | None,
     record: Path | None,
     jobs: int,
 ) -> int:
     if version is not None:
-        _check_version(drills, version)
+        _check_version(drills, version, unlisted=unlisted)
     _check_writable(junit_file, record)
     exit_on(signal.SIGTERM, signal.SIGHUP)
     # Progress goes to standard error: standard output has the result.
     console = Console(stderr=True, markup=False, highlight=False)
-    plan = [(d, v) for d in drills for v in d.versions if version in (None, v)]
+    plan = [(d, v) for d in drills for v in (d.versions if version is None else [version])]
     results = _play(console, plan, jobs, record)
     shown = [json.dumps(document(results), indent=1)] if as_json else as_table(results)
     click.echo("\n".join(shown))
@@ -152,10 +158,10 @@ def _play(console: Console, plan: Sequence[Row], jobs: int, record: Path | None)
         return run_side_by_side(plan, jobs, folder, say, done)
 
 
-def _check_version(drills: Sequence[Drill], version: str) -> None:
-    kafka_version(version)
+def _check_version(drills: Sequence[Drill], version: str, *, unlisted: bool) -> None:
+    kafka_version(version, unlisted=unlisted)
     for one in drills:
-        if version not in one.versions:
+        if not one.runs_on(version):
             known = ", ".join(one.versions)
             raise ConfigError(f"the drill {one.name} runs on Kafka {known}, not on {version}.")
     if not drills:

@@ -9,6 +9,7 @@ from typing import Final
 
 from tidemark_lab.brokers.cluster import Place
 from tidemark_lab.brokers.jars import KAFKA_VERSION
+from tidemark_lab.brokers.versions import is_current
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.judge.verdict import Demands
 
@@ -102,6 +103,10 @@ class Drill(Demands):
 
     # Whether the collector reads the metadata log of the controllers too.
     metadata_log: bool = False
+
+    def runs_on(self, version: str) -> bool:
+        """A drill for the newest version runs on each that does the same."""
+        return version in self.versions or (KAFKA_VERSION in self.versions and is_current(version))
 
     @property
     def all_topics(self) -> Mapping[str, Topic]:

@@ -11,6 +11,8 @@ from tidemark.core.text import counted
 from tidemark.detect.thresholds import Thresholds
 from tidemark_exporters.notify.groups import Groups, is_page
 from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.brokers.jars import KAFKA_VERSION
+from tidemark_lab.brokers.versions import is_current
 from tidemark_lab.judge.claims import Claims, claims_of, judge_claims, suspicions
 from tidemark_lab.judge.expected import (
     DATED,
@@ -158,6 +160,7 @@ class Seen:
 
 def judge(demands: Demands, version: str, seen: Seen) -> list[Check]:
     """Every check of a run that came to its end."""
+    version = KAFKA_VERSION if is_current(version) else version
     thresholds = Thresholds(**demands.thresholds)
     checks = [_expected(e, seen, thresholds) for e in demands.expected_on(version)]
     checks += _unexpected(demands, version, seen)

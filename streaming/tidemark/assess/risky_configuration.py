@@ -19,6 +19,7 @@ Kind = Literal[
     "min_isr_1",
     "unclean_leader_election",
     "one_rack",
+    "elr_off",
     "leftover_throttle",
 ]
 
@@ -45,6 +46,11 @@ MEANINGS: Final[dict[Kind, Meaning]] = {
     ),
     "one_rack": Meaning(
         "In sync on one rack", "all in-sync replicas are on one rack, and the cluster has others"
+    ),
+    "elr_off": Meaning(
+        "Eligible leader replicas off",
+        "the brokers support them (KIP-966) and the cluster has them off, as after an upgrade: a "
+        "crash of the last replica in sync may lose records",
     ),
     "leftover_throttle": Meaning(
         "Throttle left behind", "replication is throttled, and no reassignment is under way"
@@ -125,7 +131,11 @@ def count_risks(
     `reassigning`: partitions under reassignment; None: not known, so neither is whether a throttle
     is left behind.
     """
-    of_brokers: dict[Kind, list[int]] = {"unclean_leader_election": [], "leftover_throttle": []}
+    of_brokers: dict[Kind, list[int]] = {
+        "unclean_leader_election": [],
+        "elr_off": [],
+        "leftover_throttle": [],
+    }
     unknown_brokers = 0
     for view in brokers:
         configuration = view.configuration
@@ -134,6 +144,8 @@ def count_risks(
             continue
         if configuration.unclean_leader_election:
             of_brokers["unclean_leader_election"].append(view.broker)
+        if configuration.eligible_leader_replicas is False:
+            of_brokers["elr_off"].append(view.broker)
         if configuration.replication_throttles:
             of_brokers["leftover_throttle"].append(view.broker)
     counts = []

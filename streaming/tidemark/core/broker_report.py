@@ -26,6 +26,8 @@ class LogDirectory(Struct, kw_only=True, omit_defaults=True, gc=False):
     # Kafka 3.3 (KIP-827).
     total_bytes: Size | None = None
     usable_bytes: Size | None = None
+    # Whether Kafka places no new replica in it (cordoned.log.dirs). Kafka 4.3 (KIP-1066).
+    cordoned: bool | None = None
 
 
 class BrokerConfiguration(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -42,6 +44,9 @@ class BrokerConfiguration(Struct, kw_only=True, omit_defaults=True, gc=False):
     min_in_sync_replicas: Annotated[int, Meta(ge=0, lt=2**31)] | None = None
     # "leader" and "follower" -> the throttled rate in bytes/s; empty: none is set.
     replication_throttles: dict[Annotated[str, Meta(max_length=16)], Size] | None = None
+    # Whether the cluster uses eligible leader replicas (eligible.leader.replicas.version, KIP-966).
+    # Null: the broker does not support them either.
+    eligible_leader_replicas: bool | None = None
 
     @property
     def reads_from_followers(self) -> bool | None:

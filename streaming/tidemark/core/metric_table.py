@@ -147,7 +147,8 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     },
     ("collect", "gauge", "", _CLUSTER): {
         "tidemark_collect_metadata_log_up": (
-            "1 while the metadata log is read, else 0. Absent without clusters[].controllers."
+            "1 while every record of the metadata log is read, else 0. "
+            "Absent without clusters[].controllers."
         ),
     },
     ("collect", "gauge", "offset", _CLUSTER): {
@@ -292,6 +293,9 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     },
     ("broker", "gauge", "", _LOG_DIRECTORY): {
         "tidemark_log_directory_online": "0 when the broker reports an error for it, else 1.",
+        "tidemark_log_directory_cordoned": (
+            "1 while Kafka places no new replica in it, else 0. Absent before Kafka 4.3."
+        ),
     },
     ("broker", "gauge", "bytes", _LOG_DIRECTORY): {
         "tidemark_log_directory_total_bytes": "Size of the volume that the directory is on.",

@@ -23,13 +23,13 @@ def known_sums(file: Path = SUMS) -> dict[str, str]:
 
 
 def check_sums(file: Path, roots: Iterable[str], jars: Iterable[Path]) -> list[str]:
-    """The names of jars without a committed sum: all of them, where no root has one.
+    """The names of jars without a committed sum: some, where not every root has one.
 
     Raises TidemarkError for a jar that differs from its sum, and for an unlisted one beside listed
     roots.
     """
     sums = known_sums(file)
-    listed = any(root in sums for root in roots)
+    listed = all(root in sums for root in roots)
     unlisted = []
     for jar in jars:
         expected = sums.get(jar.name)

@@ -77,7 +77,9 @@ NOT_KEPT: dict[str, bytes] = {
 def encode_record(
     record: Any, version: int | None = None, tags: dict[int, bytes] | None = None
 ) -> bytes:
-    """The value of a record; `tags` are further tagged fields."""
+    """The value of a record; `tags` are further tagged fields. Bytes are a value already."""
+    if isinstance(record, bytes):
+        return record
     found = BY_TYPE[type(record)]
     version = found.newest_version if version is None else version
     body, tagged = b"", dict(tags or {})
@@ -94,6 +96,12 @@ def encode_record(
     for tag, data in sorted(tagged.items()):
         end += encode_uvarint(tag) + encode_uvarint(len(data)) + data
     return b"\x01" + encode_uvarint(found.key) + encode_uvarint(version) + body + end
+
+
+def newer(record_type: Any) -> bytes:
+    """A record of this type in a version that no table lists."""
+    found = BY_TYPE[record_type]
+    return b"\x01" + encode_uvarint(found.key) + encode_uvarint(found.newest_version + 1) + b"new"
 
 
 def _varint(value: int) -> bytes:

@@ -12,6 +12,7 @@ from tests.collect.inventories import everything
 from tests.collect.metadata_log.encoding import (
     batch_of,
     change,
+    newer,
     partition,
     registration,
     topic,
@@ -29,6 +30,8 @@ from tidemark.collect.sources.metadata_log.records import (
     FeatureLevelRecord,
     FenceBrokerRecord,
     NoOpRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
     RemoveTopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
@@ -317,3 +320,38 @@ def test_batches_do_not_change_the_result_and_epochs_never_fall(
                 if event.leader != before.leader:
                     assert event.leader_epoch == before.leader_epoch + 1
             known[event.partition] = event
+
+
+def test_without_the_records_of_brokers_no_cause_rests_on_them() -> None:
+    log = started()
+    log.append(STOP)
+    assert causes(log.append(change(0, isr=[1, 2]))) == ["controlled_shutdown"]
+    assert causes(log.append(newer(RegisterBrokerRecord), change(1, isr=[1, 2]))) == ["unknown"]
+    assert log.append(registration(3, 10)) == []
+    assert causes(log.append(change(2, isr=[1, 2]))) == ["leader"]
+
+
+def test_without_the_records_of_partitions_brokers_are_reported() -> None:
+    log = started()
+    events = log.append(change(0, isr=[1, 2]), newer(PartitionRecord), change(1, isr=[1]), FENCE)
+    assert [type(event) for event in events] == [BrokerState, MetadataChange]
+    assert (events[0].fenced, events[1].partition) == (True, 0)
+    assert log.append(RemoveTopicRecord(topic_id(1)), ClearElrRecord("")) == []
+
+
+def test_a_snapshot_that_is_not_whole_deletes_nothing() -> None:
+    log, other = started(), Log()
+    other.append(newer(PartitionRecord), registration(4, 1))
+    changes = list(log.fold.replace(Snapshot(other.fold.image, 5.0), 9, 99.0))
+    assert [type(change) for change in changes] == [BrokerState]
+
+
+def test_a_newer_record_that_says_nothing_of_either_stops_nothing() -> None:
+    log = started()
+    assert len(log.append(newer(NoOpRecord), newer(FeatureLevelRecord), change(0, isr=[1, 2]))) == 1
+
+
+def test_a_transaction_that_is_not_understood_stops_all() -> None:
+    log = started()
+    log.append(newer(BeginTransactionRecord))
+    assert log.append(change(0, isr=[1, 2]), FENCE) == []

@@ -15,12 +15,15 @@ from tests.collect.metadata_log.encoding import (
     encode_batch,
     encode_record,
     encode_snapshot,
+    newer,
     partition,
+    registration,
     topic,
 )
 from tidemark.collect.sources.metadata_log.folder import FOLDER, MetadataFolder
+from tidemark.collect.sources.metadata_log.records import RegisterBrokerRecord
 from tidemark.core.errors import ConfigError
-from tidemark.core.events import MetadataChange
+from tidemark.core.events import BrokerState, MetadataChange
 
 
 def write_log(folder: Path, start: int, *batches: list[Any]) -> Path:
@@ -46,7 +49,9 @@ class Read:
 
     def __init__(self, folder: Path) -> None:
         self.reports: list[str] = []
-        events: list[Any] = list(MetadataFolder(folder, self.reports.append).read(everything()))
+        log = MetadataFolder(folder, self.reports.append)
+        events: list[Any] = list(log.read(everything()))
+        self.is_whole = log.is_whole
         self.events = events
         self.offsets = [e.metadata_offset for e in events if isinstance(e, MetadataChange)]
 
@@ -67,6 +72,7 @@ def test_all_segments_from_the_first_record(folder: Path) -> None:
     assert [event.partition_epoch for event in read.events] == [0, 1, 2, 3]
     assert [event.observed_at for event in read.events] == [0.0, 2.0, 3.0, 4.0]
     assert len(read.reports) == 1
+    assert read.is_whole
     assert read.reports[0].startswith("read offsets 0 to 4;")
     assert "may have been undone" in read.reports[0]
 
@@ -110,6 +116,26 @@ def test_a_folder_without_a_metadata_log_is_refused(tmp_path: Path) -> None:
         MetadataFolder(tmp_path, print)
     with pytest.raises(ConfigError, match="cannot read"):
         MetadataFolder(tmp_path / "missing", print)
+
+
+def test_a_version_that_is_not_listed_is_named_once_and_the_rest_is_read(folder: Path) -> None:
+    newest = [newer(RegisterBrokerRecord)]
+    write_log(folder, 5, newest, newest, [change(0, isr=[1])], [registration(1, 2)])
+    read = Read(folder)
+    assert read.offsets == [1, 2, 3, 4, 7]
+    assert [event for event in read.events if isinstance(event, BrokerState)] == []
+    assert len(read.reports) == 2
+    assert read.reports[0].startswith("before offset 6: RegisterBrokerRecord version 5 ")
+    assert not read.is_whole
+
+
+def test_a_folder_of_which_nothing_can_be_read_is_not_whole(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.write_bytes(b"nonsense, longer than the header of a batch" * 9)
+    read = Read(folder)
+    assert read.events == []
+    assert not read.is_whole
+    assert all("read offsets" not in line for line in read.reports)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)

@@ -16,6 +16,7 @@ from tests.collect.metadata_log.encoding import (
     change,
     encode_batch,
     encode_snapshot,
+    newer,
     partition,
     registration,
     topic,
@@ -27,7 +28,12 @@ from tidemark.collect.sources.metadata_log.reader import (
     Outcome,
     Result,
 )
-from tidemark.collect.sources.metadata_log.records import RemoveTopicRecord
+from tidemark.collect.sources.metadata_log.records import (
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
 from tidemark.collect.sources.metadata_log.requests import TOPIC_UUID, Fetched, decode_fetch
 from tidemark.core.errors import WireError
 from tidemark.core.events import BrokerState, MetadataChange, PartitionDeleted
@@ -230,13 +236,40 @@ def test_what_is_wrong_is_named(controller: FakeController, error: int, reason: 
 
 
 def test_a_damaged_batch_is_not_applied_in_part(live: Reading, controller: FakeController) -> None:
-    controller.log.append(encode_batch(controller.end, [b"\x01\x05\x09"], epoch=5))
+    controller.log.append(encode_batch(controller.end, [b"\x01\x05\x00"], epoch=5))
     controller.end = controller.committed = controller.end + 1
     for _ in range(2):
-        with pytest.raises(WireError, match="version 9"):
+        with pytest.raises(WireError, match="truncated"):
             live.read(controller)
     assert live.reader.applied_offset == 4
     assert live.take() == []
+
+
+def test_a_version_that_is_not_listed_stops_what_rests_on_it_and_no_more(
+    live: Reading, controller: FakeController
+) -> None:
+    controller.append(newer(PartitionChangeRecord))
+    controller.append(change(0, isr=[1]), registration(1, 7, fenced=False))
+    live.read(controller)
+    assert [event.incarnation for event in live.take()] == [7]
+    assert live.reader.applied_offset == 7
+    assert [record.name for record in live.reader.unlisted] == ["PartitionChangeRecord"]
+    # Another log, in which topic t may or may not be: nothing is known of partitions.
+    other = FakeController(epoch=6)
+    other.append(registration(1, 8, fenced=False), newer(TopicRecord))
+    live.read(other)
+    live.read(other)
+    assert live.reader.is_live
+    assert [event.incarnation for event in live.take()] == [8]
+
+
+def test_a_broker_that_may_have_changed_is_not_reported(
+    reading: Reading, controller: FakeController
+) -> None:
+    controller.append(newer(RegisterBrokerRecord))
+    controller.append(change(0, isr=[1]))
+    reading.read(controller)
+    assert [type(event) for event in reading.take()] == [MetadataChange] * 4
 
 
 def test_a_null_array_is_no_partition() -> None:

@@ -18,7 +18,9 @@ from tests.collect.metadata_log.encoding import (
     topic,
     topic_id,
 )
+from tidemark.collect.codecs.wire import encode_uvarint
 from tidemark.collect.sources.metadata_log.records import (
+    SCHEMAS,
     AbortTransactionRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
@@ -30,6 +32,7 @@ from tidemark.collect.sources.metadata_log.records import (
     OtherRecord,
     RemoveTopicRecord,
     UnfenceBrokerRecord,
+    UnlistedRecord,
     UnregisterBrokerRecord,
     decode_record,
     record_key,
@@ -87,12 +90,85 @@ def test_records_of_other_types_are_not_decoded() -> None:
     assert decode_record(b"\x01\x0b\x00secret") == OtherRecord(11)
 
 
+# As Kafka 4.3.1 and 4.4.0 write them (MetadataRecordSerde). The last tag of the first two types is
+# CordonedLogDirs (KIP-1066): null, which is not written, empty, and one.
+WRITTEN = [
+    (
+        (
+            "010004000000070000000000000000050000000000000006000000000000002a020a504c41494e54"
+            "4558540268238400000002116d657461646174612e76657273696f6e000100210002610101010021"
+            "030000000000000001000000000000000200000000000000030000000000000004"
+        ),
+        registration(7, 42, in_controlled_shutdown=True),
+    ),
+    (
+        (
+            "010004000000070000000000000000050000000000000006000000000000002a020a504c41494e54"
+            "4558540268238400000002116d657461646174612e76657273696f6e000100210002610101020021"
+            "03000000000000000100000000000000020000000000000003000000000000000401110200000000"
+            "000000030000000000000004"
+        ),
+        registration(7, 42, in_controlled_shutdown=True),
+    ),
+    (
+        "01110300000007000000000000002a0300010101010102110200000000000000010000000000000002",
+        BrokerRegistrationChangeRecord(7, 1, 1),
+    ),
+    (
+        "01110300000007000000000000002a0400010101010102110200000000000000010000000000000002030101",
+        BrokerRegistrationChangeRecord(7, 1, 1),
+    ),
+    (
+        (
+            "01110300000007000000000000002a04000101010101021102000000000000000100000000000000"
+            "0203110200000000000000030000000000000004"
+        ),
+        BrokerRegistrationChangeRecord(7, 1, 1),
+    ),
+    # UnregisterControllerRecord (KIP-1312), metadata version 33.
+    ("011d000000006500", OtherRecord(29)),
+]
+
+
+@pytest.mark.parametrize(("value", "record"), WRITTEN, ids=range(len(WRITTEN)))
+def test_the_records_of_kafka_4_3_and_4_4_are_read_to_their_last_byte(
+    value: str, record: Any
+) -> None:
+    assert decode_record(bytes.fromhex(value)) == record
+    if not isinstance(record, OtherRecord):
+        with pytest.raises(WireError, match="left over"):
+            decode_record(bytes.fromhex(value) + b"\x00")
+
+
+def test_a_version_that_is_not_listed_is_named_and_says_what_rests_on_it() -> None:
+    newer = {
+        name: decode_record(encode_uvarint(1) + encode_uvarint(key) + b"\x09secret")
+        for name, key in ((found.make.__name__, key) for key, found in SCHEMAS.items())
+    }
+    stops = {
+        name: sorted(record.stops)
+        for name, record in newer.items()
+        if isinstance(record, UnlistedRecord)
+    }
+    brokers = [name for name, found in stops.items() if found == ["brokers"]]
+    both = [name for name, found in stops.items() if found == ["brokers", "partitions"]]
+    assert sorted(both) == [
+        "AbortTransactionRecord",
+        "BeginTransactionRecord",
+        "EndTransactionRecord",
+    ]
+    assert all("Broker" in name for name in brokers)
+    assert len(brokers) == 5
+    assert newer.keys() - stops.keys() == {"FeatureLevelRecord", "NoOpRecord"}
+    text = str(newer["RegisterBrokerRecord"])
+    assert "what the log says of brokers is left out" in text
+    assert "use a Tidemark that reads RegisterBrokerRecord version 9" in text
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         (b"", "truncated"),
-        # A newer version of a known type.
-        (b"\x01\x05\x09", "PartitionChangeRecord version 9"),
         (b"\x02\x05\x00", "frame version 2"),
         (b"\x01\x09\x00" + bytes(15), "truncated"),
         (encode_record(RECORDS[0])[:-1], "truncated"),
@@ -104,7 +180,7 @@ def test_records_of_other_types_are_not_decoded() -> None:
         (b"\x01\x03\x00" + bytes(20) + b"\xff\xff\xff\xff\x0f", "array of"),
     ],
 )
-def test_damage_and_what_is_newer_is_a_wire_error(value: bytes, message: str) -> None:
+def test_damage_is_a_wire_error(value: bytes, message: str) -> None:
     with pytest.raises(WireError, match=message):
         decode_record(value)
 

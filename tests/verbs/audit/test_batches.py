@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import struct
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.verbs.audit.logs import encode, flipped, legacy, written
+from tidemark.collect.sources.log_directories.segments import read_segments
 from tidemark.kafka import unpacking as module
 from tidemark.kafka.unpacking import UnreadableRecordsError
-from tidemark.record_log.batches import DamagedLogError, split_batches
+from tidemark.record_log.batches import MAX_BATCH_BYTES, DamagedLogError, split_batches
+from tidemark.record_log.segments import end_of
 from tidemark.verbs.audit.comparison import record_digests
 
 
@@ -129,3 +133,18 @@ def test_changed_bytes_of_a_log_give_batches_or_one_kind_of_error(data: st.DataO
     for _ in range(data.draw(st.integers(1, 4))):
         log[data.draw(st.integers(0, len(log) - 1))] = data.draw(st.integers(0, 255))
     parse_any(bytes(log[: data.draw(st.integers(0, len(log)))]), 0)
+
+
+def test_a_segment_beyond_2_gib_is_read_whatever_its_index_holds(tmp_path: Path) -> None:
+    """Positions are found from the heads of batches; an index is never read."""
+    path, batches = tmp_path / f"{0:020d}.log", 40
+    with path.open("wb") as log:
+        for offset in range(batches):
+            log.seek(offset * MAX_BATCH_BYTES)
+            # Base offset, length, leader epoch, magic; the rest of the batch is a hole.
+            log.write(struct.pack(">qiib", offset, MAX_BATCH_BYTES - 12, 0, 2))
+        log.truncate(batches * MAX_BATCH_BYTES)
+    path.with_suffix(".index").write_bytes(b"12 bytes an entry, and no multiple of 8"[:36])
+    assert path.stat().st_size > 2**31
+    assert end_of(0, path) == (batches, None)
+    assert read_segments(tmp_path) == (1, batches * MAX_BATCH_BYTES, 36)

@@ -134,14 +134,16 @@ def test_records_of_the_metadata_log_audits_and_deletion(tmp_path: Path) -> None
         tmp_path,
         THREE,
         "pass 2 add=10",
-        "record leader=2 epoch=1 isr=2,3 cause=fenced",
+        "record leader=2 epoch=1 isr=2,3 cause=fenced elr=1",
+        "record leader=2 epoch=1 isr=2,3 cause=unknown elr=none",
         "audit 1,2 offset=4 epoch=0",
         "gone",
     )
     assert found[1][0].startswith("controller, record ")
-    assert found[1][0].endswith("(fenced): leader 2 in epoch 1, ISR 2,3")
-    assert found[2] == ["audit: 1,2 hold different batches at offset 4"]
-    assert found[3] == ["the partition was deleted"]
+    assert found[1][0].endswith("(fenced): leader 2 in epoch 1, ISR 2,3, eligible 1")
+    assert found[2][0].endswith(": leader 2 in epoch 1, ISR 2,3")
+    assert found[3] == ["audit: 1,2 hold different batches at offset 4"]
+    assert found[4] == ["the partition was deleted"]
 
 
 def test_a_time_can_be_chosen(unclean: str) -> None:

@@ -258,7 +258,16 @@ def _controller(event: MetadataChange) -> str:
     leader = "no leader" if event.leader is None else f"leader {event.leader}"
     cause = "" if event.cause in {None, "unknown"} else f" ({event.cause})"
     recovering = ", recovering" if event.recovering else ""
+    # A change of min.insync.replicas empties both (ClearElrRecord).
+    eligible = "".join(
+        f", {name} {changes.brokers(found)}"
+        for name, found in (
+            ("eligible", event.eligible_leader_replicas),
+            ("last known eligible", event.last_known_eligible_leader_replicas),
+        )
+        if found
+    )
     return (
         f"controller, record {event.metadata_offset}{cause}: {leader} in epoch "
-        f"{event.leader_epoch}, ISR {changes.brokers(event.in_sync_replicas)}{recovering}"
+        f"{event.leader_epoch}, ISR {changes.brokers(event.in_sync_replicas)}{eligible}{recovering}"
     )

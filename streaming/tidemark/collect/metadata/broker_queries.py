@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from tidemark.collect.codecs.errors import error_name
 from tidemark.collect.codecs.metadata_image import TopicPartition
@@ -30,7 +30,12 @@ REBOOTSTRAP_REQUIRED: Final = 129
 NODE_VERSION: Final = 5
 # With total and usable bytes.
 LOG_DIRS_VERSION: Final = 4
+# With cordoned directories.
+CORDONED_VERSION: Final = 5
 CONFIGS_VERSION: Final = 4
+# With the features of the cluster (KIP-584), those too that may be off (KAFKA-17011): Kafka 3.9.
+FEATURES_VERSION: Final = 4
+_ELIGIBLE_LEADERS: Final = "eligible.leader.replicas.version"
 # Kafka's default of a throttled rate, Long.MAX_VALUE: none is set.
 NO_RATE: Final = 2**63 - 1
 _THROTTLES: Final = {
@@ -83,6 +88,7 @@ def decode_log_directories(answer: Any) -> LogDirectories:
                 error=error_name(result.error_code)[:64] if result.error_code else None,
                 total_bytes=_known(result.total_bytes),
                 usable_bytes=_known(result.usable_bytes),
+                cordoned=result.is_cordoned if answer.API_VERSION >= CORDONED_VERSION else None,
             )
         )
         for topic in result.topics or []:
@@ -104,7 +110,25 @@ async def read_broker_configuration(
     if connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION) is None:
         raise RefusedError("UNSUPPORTED_VERSION")
     request = _options_request(broker, BROKER_OPTIONS)
-    return decode_broker_configuration(await connection.ask(request, seconds))
+    found = decode_broker_configuration(await connection.ask(request, seconds))
+    if connection.version(ApiVersionsRequest.API_KEY, FEATURES_VERSION) == FEATURES_VERSION:
+        asked = ApiVersionsRequest(client_software_name="tidemark", client_software_version="0")
+        found.eligible_leader_replicas = decode_eligible_leaders(
+            await connection.ask(asked, seconds)
+        )
+    return found
+
+
+def decode_eligible_leaders(answer: Any) -> bool | None:
+    """See `BrokerConfiguration.eligible_leader_replicas`. Null too where no controller is known."""
+    supported = {feature.name for feature in answer.supported_features or []}
+    if answer.error_code or _ELIGIBLE_LEADERS not in supported:
+        return None
+    if answer.finalized_features_epoch is None or answer.finalized_features_epoch < 0:
+        return None
+    # A feature of level 0 is left out.
+    levels = {f.name: f.max_version_level for f in answer.finalized_features or []}
+    return bool(levels.get(_ELIGIBLE_LEADERS, 0) > 0)
 
 
 def _options_request(broker: int, options: Sequence[str]) -> DescribeConfigsRequest:

@@ -9,7 +9,12 @@ from typing import Any, Final
 
 from kafka import errors as kafka_errors
 
-from tidemark.detect.internal_topics import AT_RISK, GROUPS, coordinating_partition
+from tidemark.detect.internal_topics import (
+    AT_RISK,
+    GROUPS,
+    LISTED,
+    coordinating_partition,
+)
 from tidemark.kafka.client import make_admin
 from tidemark.settings import Connection
 
@@ -20,14 +25,13 @@ MAX_NAMES: Final = 50
 def list_coordinated(
     connection: Connection, topic: str, partition: int, partitions: int, leader: int | None
 ) -> str | None:
-    """A line with their names; null for ordinary topics. `partitions` is the topic's number.
+    """A line with their names; null for other topics. `partitions` is the topic's number.
 
     The coordinator does not know, and cannot list, names with lost records.
     """
-    risk = AT_RISK.get(topic)
-    if risk is None:
+    if topic not in LISTED:
         return None
-    subject = f"{risk.owners} coordinated here"
+    subject = f"{AT_RISK[topic].owners} coordinated here"
     if leader is None:
         return f"{subject}: unknown, the partition has no leader"
     admin = make_admin(connection)

@@ -25,6 +25,7 @@ from tidemark.collect.sources.metadata_log.records import (
     Record,
     RegisterBrokerRecord,
     UnfenceBrokerRecord,
+    UnlistedRecord,
     UnregisterBrokerRecord,
 )
 from tidemark.core.events import Cause
@@ -35,6 +36,8 @@ _BROKER_RECORDS: Final = (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     UnfenceBrokerRecord,
+    # It may be of a broker.
+    UnlistedRecord,
 )
 # An operation of more records than this may be cut into batches (QuorumController: 10,000), so that
 # its registration change is in another one.

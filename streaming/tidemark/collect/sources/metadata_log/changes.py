@@ -29,6 +29,7 @@ from tidemark.collect.sources.metadata_log.records import (
     Record,
     RemoveTopicRecord,
     TopicRecord,
+    UnlistedRecord,
     decode_record,
 )
 from tidemark.core.errors import WireError
@@ -89,13 +90,16 @@ class MetadataFold:
             self.others += isinstance(entry.record, OtherRecord)
             for ready in self._ready(entry):
                 at = ready.record_at if observed_at is None else observed_at
-                changes += self._changes(ready, at)
+                changes += filter(self._is_known, self._changes(ready, at))
         # The registration of a fenced broker comes last, and explains the changes before it.
         return sorted(changes, key=lambda change: not isinstance(change, BrokerState))
 
     def forget(self) -> None:
         """After records that are missing: what is known may be wrong, and changes need it."""
-        self.image, self._transaction = Image(self.image.watched), None
+        self.image, self._transaction = Image(self.image.watched, self.image.unlisted), None
+
+    def _is_known(self, change: Change) -> bool:
+        return self.image.is_known("brokers" if isinstance(change, BrokerState) else "partitions")
 
     def _ready(self, entry: Entry) -> list[Entry]:
         """The records that take effect with this one: all of a transaction at its end."""
@@ -135,6 +139,8 @@ class MetadataFold:
                     yield self._event(partition, entry, at, "unknown")
             case FeatureLevelRecord(name="metadata.version"):
                 image.metadata_version = record.feature_level
+            case UnlistedRecord():
+                image.stop(record)
             case _:
                 broker = image.apply_broker(record)
                 if broker is not None:
@@ -183,6 +189,11 @@ class MetadataFold:
         Why a partition changed is not in a snapshot, and when only as a limit.
         """
         before, self.image, self._transaction = self.image, snapshot.image, None
+        return filter(self._is_known, self._differences(before, snapshot, end_offset, observed_at))
+
+    def _differences(
+        self, before: Image, snapshot: Snapshot, end_offset: int, observed_at: float
+    ) -> Iterator[Change]:
         for topic_id in before.topics.keys() - self.image.topics.keys():
             yield from _deleted(topic_id, before.topics[topic_id], observed_at)
         for topic_id, topic in self.image.topics.items():

@@ -42,7 +42,10 @@ class Numbered(NamedTuple):
 
 
 class MetadataFolder:
-    """Raises ConfigError for a folder that is none. `report` gets what is skipped, in one line."""
+    """Raises ConfigError for a folder that is none. `report` gets what is skipped, in one line.
+
+    `is_whole`: whether something was read, and no record was in a version that is not listed.
+    """
 
     def __init__(self, folder: Path, report: Callable[[str], object]) -> None:
         inside = folder / FOLDER
@@ -61,6 +64,11 @@ class MetadataFolder:
             )
         # The first offset that is not applied.
         self._offset = 0
+        self._unlisted: set[str] = set()
+
+    @property
+    def is_whole(self) -> bool:
+        return self._offset > 0 and not self._unlisted
 
     def _matching(self, pattern: re.Pattern[str], names: list[str]) -> list[Numbered]:
         matches = (pattern.fullmatch(name) for name in names)
@@ -78,6 +86,8 @@ class MetadataFolder:
         newer = [snapshot for snapshot in self._snapshots if snapshot.offset > self._offset]
         if newer:
             yield from self._bridge(fold, self._offset + 1)
+        if self._offset == 0:
+            return
         self._report(
             f"read offsets {begin} to {self._offset - 1}; {fold.others} records are of other "
             "types. The folder does not say which records are committed: the last ones may have "
@@ -101,6 +111,7 @@ class MetadataFolder:
                 if batch.base_offset <= self._offset <= batch.last_offset:
                     yield from fold.apply(decode_batch(batch), None)
                     self._offset = batch.last_offset + 1
+                    self._note_unlisted(fold)
         except WireError as error:
             self._report(f"{segment.path.name}: {error}; the rest of the file is skipped")
         except OSError as error:
@@ -123,7 +134,14 @@ class MetadataFolder:
                 )
             self._offset = snapshot.offset
             yield from fold.replace(found, snapshot.offset, found.record_at)
+            self._note_unlisted(fold)
             return
+
+    def _note_unlisted(self, fold: MetadataFold) -> None:
+        for name, record in fold.image.unlisted.items():
+            if name not in self._unlisted:
+                self._report(f"before offset {self._offset}: {record}")
+                self._unlisted.add(name)
 
     def _snapshot(self, fold: MetadataFold, path: Path) -> Snapshot:
         reader = SnapshotReader(fold.image.watched, check_crc=True)

@@ -7,7 +7,8 @@ has a leader, even the same one; the values to start from are in PartitionRecord
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from tidemark.collect.sources.metadata_log.records import (
@@ -19,8 +20,10 @@ from tidemark.collect.sources.metadata_log.records import (
     PartitionRecord,
     Record,
     RegisterBrokerRecord,
+    Subject,
     TopicRecord,
     UnfenceBrokerRecord,
+    UnlistedRecord,
     UnregisterBrokerRecord,
 )
 from tidemark.core.cluster import MAX_BROKERS
@@ -46,12 +49,24 @@ class Topic(NamedTuple):
 class Image:
     """Watched topics by their id, with the watched partitions, and at most MAX_BROKERS brokers."""
 
-    def __init__(self, watched: Watched) -> None:
+    def __init__(
+        self, watched: Watched, unlisted: Mapping[str, UnlistedRecord] = MappingProxyType({})
+    ) -> None:
         self.topics: dict[str, Topic] = {}
         self.brokers: dict[int, RegisterBrokerRecord] = {}
         # The level of the feature metadata.version; null: not read yet.
         self.metadata_version: int | None = None
+        # By name: one for each type at most.
+        self.unlisted = dict(unlisted)
         self.watched = watched
+
+    def stop(self, record: UnlistedRecord) -> None:
+        """From here on, nothing that rests on this type is claimed."""
+        self.unlisted.setdefault(record.name, record)
+
+    def is_known(self, subject: Subject) -> bool:
+        """Whether every record about it could be read so far."""
+        return not any(subject in record.stops for record in self.unlisted.values())
 
     def add_topic(self, record: TopicRecord) -> None:
         """Records of partitions name their topic by its id."""
@@ -126,7 +141,7 @@ class Image:
         return frozenset(
             number
             for number, broker in self.brokers.items()
-            if broker.in_controlled_shutdown and not broker.fenced
+            if self.is_known("brokers") and broker.in_controlled_shutdown and not broker.fenced
         )
 
 

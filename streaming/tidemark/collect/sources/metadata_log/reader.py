@@ -19,6 +19,7 @@ from tidemark.collect.sources.metadata_log.image import Image, Watched, broker_e
 from tidemark.collect.sources.metadata_log.records import (
     REMOVE_TOPIC,
     RemoveTopicRecord,
+    UnlistedRecord,
     decode_record,
     record_key,
 )
@@ -91,6 +92,11 @@ class MetadataLogReader:
     def applied_offset(self) -> int | None:
         """The offset of the last record that was reported; null before the first."""
         return None if self._scans or not self._offset else self._offset - 1
+
+    @property
+    def unlisted(self) -> list[UnlistedRecord]:
+        """The records that no table lists, one for each type: what they say is left out."""
+        return [*self._fold.image.unlisted.values()]
 
     def _start_over(self) -> None:
         """Reads from the newest snapshot again. The reducer ignores what it has."""
@@ -221,13 +227,16 @@ class MetadataLogReader:
         self.is_live, at = True, self._now()
         image = self._fold.image
         gone = self._last_image.topics.keys() - image.topics.keys() - self._deleted
+        if not image.is_known("partitions"):
+            gone = set()
         self._hand_over(
             PartitionDeleted(topic=topic.name, partition=number, observed_at=at, topic_id=topic_id)
             for topic_id in gone
             for topic in (self._last_image.topics[topic_id],)
             for number in topic.partitions
         )
-        self._hand_over(broker_event(broker, at) for broker in image.brokers.values())
+        if image.is_known("brokers"):
+            self._hand_over(broker_event(broker, at) for broker in image.brokers.values())
         self._last_image, self._deleted = Image(self._watched), set()
 
     def _hand_over(self, changes: Iterable[Change]) -> None:

@@ -1,14 +1,16 @@
 """The records of `__cluster_metadata` that say what happened to partitions and brokers.
 
 A value is a frame (MetadataRecordSerde): frame version, api key and version as unsigned varints,
-then the fields. The tables mirror common/metadata/*.json of Kafka 3.3 to 4.x. Other record types
-are not decoded at all: configurations and SCRAM credentials hold secrets.
+then the fields. The tables mirror common/metadata/*.json of Kafka 3.3 to 4.4, and list each type
+up to the version that was checked there: a newer one is not decoded. Other record types are not
+decoded at all: configurations and SCRAM credentials hold secrets.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from tidemark.collect.sources.metadata_log.schema import (
     Field,
@@ -27,7 +29,6 @@ from tidemark.collect.sources.metadata_log.schema import (
     string,
     topic_uuid,
 )
-from tidemark.core.errors import WireError
 
 FRAME_VERSION: Final = 1
 NO_LEADER: Final = -1
@@ -148,6 +149,28 @@ class OtherRecord(NamedTuple):
     key: int
 
 
+# What is said about: without a record of it, every later claim about it may be wrong.
+Subject = Literal["partitions", "brokers"]
+
+
+class UnlistedRecord(NamedTuple):
+    """A known type in a version that the tables do not list; `stops`: what rests on it."""
+
+    name: str
+    version: int
+    newest_version: int
+    stops: frozenset[Subject]
+
+    def __str__(self) -> str:
+        """What stops by it, and the cure, which names the version."""
+        what = " and ".join(sorted(self.stops))
+        return (
+            f"{self.name} version {self.version} (this Tidemark reads up to version "
+            f"{self.newest_version}): from there on, what the log says of {what} is left out; use "
+            f"a Tidemark that reads {self.name} version {self.version}"
+        )
+
+
 Record = (
     TopicRecord
     | PartitionRecord
@@ -165,6 +188,7 @@ Record = (
     | AbortTransactionRecord
     | NoOpRecord
     | OtherRecord
+    | UnlistedRecord
 )
 
 
@@ -214,7 +238,8 @@ _SCHEMAS: Final = (
     RecordSchema(
         0,
         RegisterBrokerRecord,
-        3,
+        # 3 adds LogDirs, 4 CordonedLogDirs (KIP-1066). Both are tagged, and read over.
+        4,
         (
             Field("broker_id", int32),
             Field("is_migrating_zk_broker", boolean, since=2),
@@ -233,7 +258,8 @@ _SCHEMAS: Final = (
     RecordSchema(
         17,
         BrokerRegistrationChangeRecord,
-        2,
+        # 2 and 3 add the same two.
+        3,
         (
             Field("broker_id", int32),
             Field("broker_epoch", int64),
@@ -251,25 +277,27 @@ _SCHEMAS: Final = (
 )
 SCHEMAS: Final = {schema.key: schema for schema in _SCHEMAS}
 REMOVE_TOPIC: Final = 9
+_ALL: Final[frozenset[Subject]] = frozenset({"partitions", "brokers"})
+# By type. A transaction may hold anything; FeatureLevelRecord and NoOpRecord say nothing of either.
+_SUBJECTS: Final[Mapping[int, frozenset[Subject]]] = {
+    **dict.fromkeys((2, 3, 5, REMOVE_TOPIC, 28), frozenset({"partitions"})),
+    **dict.fromkeys((0, 1, 7, 8, 17), frozenset({"brokers"})),
+    **dict.fromkeys((23, 24, 25), _ALL),
+}
 
 
 def decode_record(value: bytes) -> Record:
-    """One record. Raises WireError for bytes that are none.
-
-    A newer version of a known type is refused: with a change left out, every later state of the
-    partition would be wrong.
-    """
+    """One record. Raises WireError for bytes that are none."""
     reader = RecordReader(value, "metadata record")
     key, version = _frame(reader)
     schema = SCHEMAS.get(key)
     if schema is None:
         return OtherRecord(key)
     if version > schema.newest_version:
-        raise WireError(
-            f"{schema.make.__name__} version {version}: this Tidemark reads up to version "
-            f"{schema.newest_version}; upgrade it",
-            "$",
-        )
+        stops, name = _SUBJECTS.get(key), schema.make.__name__
+        if stops is None:
+            return OtherRecord(key)
+        return UnlistedRecord(name, version, schema.newest_version, stops)
     record: Record = schema.decode(reader, version)
     return record
 

@@ -21,6 +21,7 @@ from tidemark.collect.connect.event_loop import EventLoop
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.sources.metadata_log.changes import Change
 from tidemark.collect.sources.metadata_log.reader import MetadataLogReader, Outcome
+from tidemark.collect.sources.metadata_log.records import UnlistedRecord
 from tidemark.collect.sources.metadata_log.requests import FETCH_VERSION, MAX_WAIT_MS
 from tidemark.collect.sources.source import SourceEvent
 from tidemark.core.broker_outcomes import meaning_of
@@ -105,6 +106,8 @@ class MetadataLogTail(threading.Thread):
         # When it was last read (monotonic), and what the log says since.
         self._read_at: float | None = None
         self._said: str | None = None
+        # At most one for each type and version that a controller writes.
+        self._unlisted: set[UnlistedRecord] = set()
 
     def take(self) -> list[SourceEvent]:
         return self._queue.take()
@@ -180,7 +183,16 @@ class MetadataLogTail(threading.Thread):
             address = f"{controller.host}:{controller.port}"
             log.info("reading the metadata log", cluster=self._cluster, controller=address)
         self._read_at, self._said = time.monotonic(), None
-        self._report(self._cluster, True, offset)
+        unlisted = self._reader.unlisted
+        for record in unlisted:
+            if record not in self._unlisted:
+                log.warning(
+                    "a part of the metadata log is not read",
+                    cluster=self._cluster,
+                    reason=str(record),
+                )
+        self._unlisted.update(unlisted)
+        self._report(self._cluster, not unlisted, offset)
 
     def _note_failure(self, reason: str) -> None:
         """Says once what is wrong, after the time that a failover takes."""

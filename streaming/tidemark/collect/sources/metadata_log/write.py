@@ -13,6 +13,7 @@ from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.publish.pack import Packer
 from tidemark.collect.publish.publisher import LinePublisher
 from tidemark.collect.sources.metadata_log.folder import MetadataFolder
+from tidemark.core.errors import TidemarkError
 from tidemark.settings import Cluster, Settings
 
 EVENTS_AT_ONCE: Final = 1_000
@@ -24,7 +25,7 @@ def write_metadata_folder(
     """Writes one line per 256 events. What is skipped goes to standard error.
 
     The topics are those of the configured cluster `name`; all topics without one. Raises
-    ConfigError.
+    ConfigError, and TidemarkError after the last line where something could not be read.
     """
     configured = {cluster.name: cluster for cluster in settings.clusters}
     if name is not None and configured and name not in configured:
@@ -34,7 +35,8 @@ def write_metadata_folder(
     epoch = int(time.time() * 1000)
     packer = Packer(cluster.name, settings.collect.collector, epoch, 0, publisher.groups)
     waiting = 0
-    for event in MetadataFolder(folder, _report).read(watched):
+    log = MetadataFolder(folder, _report)
+    for event in log.read(watched):
         packer.add(0, event)
         waiting += 1
         if waiting == EVENTS_AT_ONCE:
@@ -43,6 +45,8 @@ def write_metadata_folder(
         if publisher.broken:
             return
     publisher.put(packer.take())
+    if not log.is_whole:
+        raise TidemarkError(f"the metadata log in {folder} could not be read; see above.")
 
 
 def _report(text: str) -> None:
