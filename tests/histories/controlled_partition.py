@@ -202,6 +202,18 @@ class ControlledPartition:
         )
         self.change(self.state.in_sync)
 
+    def restore(self, epochs: int) -> PartitionRecord:
+        """The metadata of a backup: epochs are lower by so many, all else is as it is."""
+        old = self.state
+        restored = old._replace(
+            leader_epoch=max(0, old.leader_epoch - epochs),
+            partition_epoch=max(0, old.partition_epoch - epochs),
+            at=self.controller.now,
+        )
+        self.records.append(restored)
+        self.controller.log.append((self.index, restored))
+        return restored
+
     def delete(self) -> None:
         self._commit(self.state._replace(exists=False, at=self.controller.now))
 

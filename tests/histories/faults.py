@@ -237,6 +237,26 @@ def _compact(world: World, partition: Partition, rng: Random) -> None:
             partition.truth.compact(log.compact(end, rng.choice([2, 5, 50])))
 
 
+def _move(world: World, partition: Partition, rng: Random) -> None:
+    """Some replicas move between log directories."""
+    for replica in partition.replicas.values():
+        if replica.log is not None and replica.broker.up and rng.random() < 0.5:
+            replica.log.move()
+
+
+def _restore(world: World, partition: Partition, rng: Random) -> None:
+    """All brokers stop; the controller's metadata is restored from a backup; they start."""
+    brokers, lower = list(world.brokers.values()), rng.randint(1, 6)
+    for broker in brokers:
+        world.crash(broker, rng)
+    for each in world.partitions:
+        if each.state.exists:
+            each.truth.restore(each.controlled.restore(lower))
+    for broker in brokers:
+        broker.clean = True
+        world.start(broker)
+
+
 def _policy(world: World, partition: Partition, rng: Random) -> None:
     """The topic's policy becomes the other one."""
     partition.controlled.compacts = not partition.controlled.compacts
@@ -276,6 +296,8 @@ ACTIONS: Final[dict[str, Action]] = {
     "burst": _burst,
     "compact": _compact,
     "policy": _policy,
+    "move": _move,
+    "restore": _restore,
     "recreate": _recreate,
     "recreate_filled": _recreate_filled,
     "delete_topic": _delete_topic,

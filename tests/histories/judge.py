@@ -41,6 +41,8 @@ class Judge:
         self.written: list[Written] = []
         self.alerts: list[list[bytes]] = [[] for _ in range(plan.groups)]
         self._folds = folds(plan)
+        # Topics with an open KafkaOffline.
+        self._offline: set[str] = set()
         self._brokers = BrokerJudge(self.history, self.findings)
         ahead = plan.bystanders_ahead
         self._bystanders = None if ahead is None else Bystanders(self.history, ahead)
@@ -92,6 +94,17 @@ class Judge:
             state = self._folds[self.history.group_of(p)].partition(key_of(p))
             owner = None if state is None else state.collector
             self._partitions[p.topic].judge_owner(number, owner)
+            is_open = p.topic in self._offline
+            self._partitions[p.topic].judge_silence(
+                number, is_seen=self._is_seen(number), is_open=is_open
+            )
+
+    def _is_seen(self, number: int) -> bool:
+        """Whether a pass read the newest metadata, of two brokers at least."""
+        plan, brokers = self.history.plan, self.history.world.brokers.values()
+        runs = any(first <= number <= last for first, last, _ in plan.collectors)
+        answering = sum(not broker.is_silent and broker.is_current for broker in brokers)
+        return runs and number not in plan.missed and answering >= 2
 
     def _judge_row(self, number: int, group: int, row: Row) -> None:
         if row.destination == "dead_letters":
@@ -101,6 +114,9 @@ class Judge:
         self.alerts[group].append(row.value)
         alert = decode_record(row.value)
         assert isinstance(alert, Alert)
+        if alert.labels["alertname"] == "KafkaOffline":
+            change = set.discard if alert.state == "resolved" else set.add
+            change(self._offline, alert.labels["topic"])
         if alert.state == "resolved":
             if alert.reason == "deleted" and "topic" in alert.labels:
                 self._partitions[alert.labels["topic"]].judge_deleted(number, alert)

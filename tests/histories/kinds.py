@@ -19,6 +19,8 @@ from tests.histories.partition import TOPICS
 SHARE: Final = 0.3
 # Passes after the last thing that happened, for alerts to fire.
 AFTERWARDS: Final = 15
+# How many passes a partition has no leader after its epochs were restored.
+DOWN: Final = 45
 
 
 class Kind(NamedTuple):
@@ -161,11 +163,37 @@ def _hand_over(plan: Script, rng: Random) -> Script:
     return replace(plan, passes=passes, collectors=collectors, duplicates=rng.random() < 0.7)
 
 
+def _moves(plan: Script, rng: Random) -> Script:
+    """Replicas move between log directories, after elections that left epochs empty."""
+    plan = _lasting(plan, plan.passes)
+    plan = replace(plan, pace=(rng.choice([0.1, 0.5]), *plan.pace[1:]))
+    numbers = range(5, plan.passes - 5)
+    faults = [(n, "fence_leader", 0) for n in rng.sample(numbers, 4)]
+    faults += [(n, "preferred", 0) for n in rng.sample(numbers, 2)]
+    return _with_faults(plan, rng, faults + [(n, "move", 0) for n in rng.sample(numbers, 4)])
+
+
+def _restored(plan: Script, rng: Random) -> Script:
+    """Epochs are those of a backup; later the partition has no leader for long."""
+    number = rng.randint(15, max(16, plan.passes - 60))
+    plan = _lasting(plan, number + DOWN + 10)
+    # Two brokers without a replica say that there is no leader.
+    plan = replace(plan, brokers=plan.brokers + 2, benign=True, faults=[], metadata_log=False)
+    faults = [(n, "fence_leader", 0) for n in rng.sample(range(5, number), 4)]
+    faults += [(number, "restore", 0)]
+    if rng.random() < 0.7:
+        down = number + rng.randint(3, 6)
+        faults += [(down, "others_fail", DOWN), (down, "last_fails", DOWN)]
+    return _with_faults(plan, rng, faults)
+
+
 KINDS: Final[dict[str, Kind]] = {
     "gap": Kind(2, _gap),
     "recreated unseen": Kind(1, _recreated_unseen, is_held_back=True),
     "last known leader": Kind(1, _last_known_leader),
     "compaction": Kind(1, _compaction),
+    "moves": Kind(1, _moves),
+    "restored": Kind(0.5, _restored, is_held_back=True),
     "single errors": Kind(1, _odd_errors),
     "hand-over": Kind(1, _hand_over),
     "bystanders": Kind(1, _bystanders),

@@ -112,6 +112,16 @@ class ReplicaLog:
         self.ids[:end] = [GONE if r in went else r for r in self.ids[:end]]
         return removed
 
+    def move(self) -> None:
+        """A copy in another log directory takes the place of the log: empty epochs are gone.
+
+        See KAFKA-20961.
+        """
+        moved = ReplicaLog(self.epoch_of)
+        moved.ids = [GONE] * self.start
+        moved.copy_from(self.ids[self.start :])
+        self.cache = moved.cache
+
     def delete_before(self, offset: int) -> list[int]:
         """UnifiedLog.maybeIncrementLogStartOffset. Returns the deleted records."""
         if offset <= self.start:

@@ -18,6 +18,7 @@ from tidemark_lab.judge.proofs import Oracle
 
 # Passes after which the only collector must be heard.
 ALONE = 45
+OFFLINE_PASSES = 30
 # An alert may fire about a topic so long after it was deleted: by an old image.
 STALE_SECONDS = 5.0
 
@@ -36,6 +37,7 @@ class PartitionJudge:
         self._last_known = LastKnownLeaders(partition, findings)
         self._topic = 0
         self._starts: dict[int, int] = {}
+        self._offline = 0
         # By alert id.
         self._fired_at: dict[str, float] = {}
 
@@ -47,10 +49,9 @@ class PartitionJudge:
             return
         partition = self._partition
         oracle = self._oracle(batch.collector_epoch)
-        # The oracle knows nothing of compaction.
-        if not self._history.plan.compacts and (
-            partition.mode.topic_ids or partition.truth.topic == 0
-        ):
+        # The oracle knows nothing of compaction and of restored epochs.
+        is_usual = not self._history.plan.compacts and not partition.truth.restored
+        if is_usual and (partition.mode.topic_ids or partition.truth.topic == 0):
             before = set(oracle.proven)
             oracle.observe(event)
             if batch.collector_epoch == max(self._oracles):
@@ -119,6 +120,13 @@ class PartitionJudge:
             findings.add(failure, number, text)
         for failure, sentence in judge_sentences(case, self._counts):
             findings.add(failure, number, f"{sentence} | {text}")
+
+    def judge_silence(self, number: int, *, is_seen: bool, is_open: bool) -> None:
+        """A partition that was shown without a leader for long has an open KafkaOffline."""
+        state = self._partition.state
+        self._offline = self._offline + 1 if is_seen and state.exists and state.leader < 0 else 0
+        if self._offline >= OFFLINE_PASSES and not is_open:
+            self._findings.add("silent: KafkaOffline", number, f"{self._partition.topic}")
 
     def judge_deleted(self, number: int, alert: Alert) -> None:
         """An alert that is resolved because the partition was deleted, since it fired."""

@@ -105,6 +105,8 @@ class Replica:
 
     def append(self, count: int) -> None:
         log = self.held
+        # A move may have lost its entry.
+        log.assign(self.leader_epoch, log.end)
         log.ids += self.truth.write(self.leader_epoch, log.end, count)
         self.try_high_watermark()
 

@@ -65,6 +65,8 @@ class Truth:
         self.restarts: list[tuple[float, int]] = []
         # A power failure or a new disk: a clean election may lose records after it.
         self.lossy = False
+        # Epochs count again from lower ones.
+        self.restored = False
 
     @property
     def topic(self) -> int:
@@ -111,6 +113,13 @@ class Truth:
             self.elections.append(
                 Election(record.topic, record.leader_epoch, record.leader, record.kind, self.now)
             )
+
+    def restore(self, record: PartitionRecord) -> None:
+        """Its leader leads on, under a lower epoch."""
+        self.restored = True
+        self.elections.append(
+            Election(record.topic, record.leader_epoch, record.leader, "clean", self.now)
+        )
 
     def lead(self, topic: int, epoch: int, leader: int, log: ReplicaLog) -> None:
         """A broker takes over under an epoch of the controller.
