@@ -12,7 +12,7 @@ rights_and_kills := tests/cluster/test_rights.py tests/cluster/test_rights_of_ve
   tests/stream/test_standalone.py tests/cluster/test_collector_kills.py \
   tests/stream/test_kills.py::test_kills_at_random_moments_lose_and_double_nothing
 
-.PHONY: help setup system test soak demo drills chaos bench mutation lock lint types contracts format unit tests dashboards schema docs pictures clean
+.PHONY: help setup system test soak demo drills kafka chaos bench mutation lock lint types contracts format unit tests dashboards schema docs pictures clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -37,6 +37,13 @@ drills: setup ## Runs every drill, writes drills-results.json; 5 minutes of each
 	  echo "== rights and kills, round $$round of $(ROUNDS)"; \
 	  KILLS=$${KILLS:-5} $(bin)/python -m pytest -m soak $(rights_and_kills) $(PYTEST_ARGS) || exit 1; \
 	done
+
+kafka: setup ## Tests a version of Kafka that is new in the table, VERSION=4.5.0: an hour; writes its sums and tables
+	@$(bin)/python -m tests.versions.sums $(VERSION)
+	@REWRITE=1 $(bin)/python -m pytest -m soak tests/versions -k $(VERSION)
+	@$(bin)/tidemark drill all --kafka $(VERSION) --jobs 2 --json $(DRILL_ARGS) > drills-results.json
+	@$(bin)/python -m tests.docs.versions
+	@$(bin)/python -m tests.docs.drills drills-results.json
 
 chaos: setup ## Injects benign and harmful faults into real brokers for 15 minutes, judges every alert
 	@$(bin)/tidemark drill chaos $(CHAOS_ARGS)

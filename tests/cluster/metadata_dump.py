@@ -1,4 +1,7 @@
-"""Kafka's own reading of the metadata log: DumpLogSegments with the cluster metadata decoder."""
+"""Kafka's own reading of the metadata log: DumpLogSegments with the cluster metadata decoder.
+
+Since Kafka 4.3 it is not among the jars of a broker.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.collect.metadata_log.encoding import BY_TYPE
+from tidemark.jvm.ivy import Coordinates
+from tidemark.jvm.jars import JarSet, fetch_jars
 from tidemark.jvm.java import find_java
-from tidemark_lab.brokers.jars import broker_jars
+from tidemark_lab.brokers.jars import KAFKA_VERSION, SUMS
 
 _LINE: Final = re.compile(r"\| offset: (\d+) .*? payload: (\{.*\})$")
 _TYPES: Final = {
@@ -19,19 +24,22 @@ _TYPES: Final = {
     for make, schema in BY_TYPE.items()
 }
 # Tagged fields that are read over; untagged ones have an entry in the table.
-_READ_OVER: Final = frozenset({"directories", "log_dirs", "name", "reason"})
+_READ_OVER: Final = frozenset({"cordoned_log_dirs", "directories", "log_dirs", "name", "reason"})
+_TOOLS: Final = JarSet(
+    "kafka-tools", (Coordinates("org.apache.kafka", "kafka-tools", KAFKA_VERSION),), SUMS
+)
 
 
 def dump(paths: Iterable[Path]) -> dict[Path, dict[int, Any]]:
     """By file: offset -> record, as one of our classes; None for a type that we do not decode."""
     files = [str(path) for path in paths]
     java = find_java()
-    jars = ":".join(map(str, broker_jars(None, java)))
+    jars = ":".join(map(str, fetch_jars(_TOOLS, None, java)))
     tool = [str(java.java), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", jars]
     run = subprocess.run(
         [
             *tool,
-            "kafka.tools.DumpLogSegments",
+            "org.apache.kafka.tools.DumpLogSegments",
             "--cluster-metadata-decoder",
             "--files",
             ",".join(files),

@@ -11,7 +11,7 @@ from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from tests.cluster.producing import producer_of
-from tidemark.assess.risky_configuration import RiskCount, list_risks
+from tidemark.assess.risky_configuration import KINDS, Kind, RiskCount, list_risks
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.core.codec import decode_batch
 from tidemark.core.records import AddingView, OpenAlert, View
@@ -63,7 +63,10 @@ class Watch:
         return view.adding_progress[0] if view is not None and view.adding_progress else None
 
     def throttles(self) -> RiskCount:
-        return list_risks([*self.found.views("c"), *self.whole()])[-1]
+        return self.risk("leftover_throttle")
+
+    def risk(self, kind: Kind) -> RiskCount:
+        return list_risks([*self.found.views("c"), *self.whole()])[KINDS.index(kind)]
 
     def close(self) -> None:
         self._passes.close()
@@ -129,6 +132,32 @@ def test_a_reassignment_has_an_end_that_comes_true(brokers: LocalCluster, watch:
         configure(brokers, "BROKER", str(broker), dict.fromkeys(RATES))
     configure(brokers, "TOPIC", "big", dict.fromkeys(LISTS))
     watch.until(lambda: watch.throttles().found == 0)
+
+
+def test_a_cordoned_directory_is_shown_and_is_no_alert(brokers: LocalCluster, watch: Watch) -> None:
+    def cordoned() -> list[bool | None]:
+        views = [v.log_directories or [] for v in watch.whole() if v.broker == 3]
+        return [directory.cordoned for directories in views for directory in directories]
+
+    watch.until(lambda: cordoned() == [False, False])
+    configure(brokers, "BROKER", "3", {"cordoned.log.dirs": f"{brokers.directory}/more-3"})
+    watch.until(lambda: cordoned() == [False, True])
+    assert watch.alerts(3) == []
+    configure(brokers, "BROKER", "3", {"cordoned.log.dirs": None})
+    watch.until(lambda: cordoned() == [False, False])
+
+
+def test_eligible_leader_replicas_that_are_off_are_risky(
+    brokers: LocalCluster, watch: Watch
+) -> None:
+    watch.until(lambda: watch.risk("elr_off")[1:] == (0, [], 0))
+    feature = "eligible.leader.replicas.version"
+    brokers.administer(
+        lambda admin: admin.update_features({feature: ("SAFE_DOWNGRADE", 0)}), "turn ELR off"
+    )
+    watch.until(lambda: watch.risk("elr_off")[1:] == (0, [1, 2, 3], 0))
+    brokers.administer(lambda admin: admin.update_features({feature: 1}), "turn ELR on")
+    watch.until(lambda: watch.risk("elr_off")[1:] == (0, [], 0))
 
 
 def test_a_directory_that_fails_is_an_alert_until_it_is_back(

@@ -10,13 +10,15 @@ import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from tests.conftest import ROOT
+from tidemark_lab.brokers.versions import VERSIONS
+from tidemark_lab.drills.drill import Drill
 from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED
 from tidemark_lab.judge.claims import REASONS
 from tidemark_lab.judge.report import quantile
@@ -52,8 +54,13 @@ def merge(rows: dict[str, dict[str, Any]], documents: Sequence[Any]) -> dict[str
                 "faults": len(result["faults"]),
                 "checks": [{key: check[key] for key in _CHECK} for check in result["checks"]],
             }
-    order = [f"{drill.name} {version}" for drill in DRILLS.values() for version in drill.versions]
-    return {key: rows[key] for key in order if key in rows}
+    return {key: rows[key] for drill in DRILLS.values() for _, key in keys_of(drill, rows)}
+
+
+def keys_of(drill: Drill, rows: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Each version on which the drill ran, the newest first, and the key of its row."""
+    keys = [(version, f"{drill.name} {version}") for version in reversed(VERSIONS)]
+    return [(version, key) for version, key in keys if key in rows]
 
 
 def drills_table(rows: dict[str, dict[str, Any]]) -> str:
@@ -62,10 +69,8 @@ def drills_table(rows: dict[str, dict[str, Any]]) -> str:
         ("---", "---", "---", "---", "--:", "--:", "--:", "--:", "--:"),
     ]
     for drill in DRILLS.values():
-        for version in drill.versions:
-            row = rows.get(f"{drill.name} {version}")
-            if row is not None:
-                lines.append((f"`{drill.name}`", drill.shows, version, *_cells(row)))
+        for version, key in keys_of(drill, rows):
+            lines.append((f"`{drill.name}`", drill.shows, version, *_cells(rows[key])))
     return _markdown(lines)
 
 

@@ -26,14 +26,13 @@ CHOSEN: Final = (
     "rejoin-isr",
     "isr-churn",
     "slow-leader",
-    "blocked-reassignment",
     "quorum-elections",
     "disk-full",
     "two-collectors",
     "rolling-restart",
     "reassignment",
 )
-# Older ones have no KRaft authorizer.
+# Others are about older brokers, most of them without a KRaft authorizer.
 ON_NEWEST: Final = tuple(name for name, each in DRILLS.items() if KAFKA_VERSION in each.versions)
 
 

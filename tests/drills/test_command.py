@@ -25,7 +25,7 @@ def test_the_list_names_every_drill_and_why_stories_have_none() -> None:
     [
         (("run", "nothing"), "no drill is named nothing"),
         (("run", "purgatory-race"), "the story purgatory-race has no drill"),
-        (("run", "zombie-leader", "--kafka", "0.10.2.2"), "runs on Kafka 4.1.2"),
+        (("run", "zombie-leader", "--kafka", "0.10.2.2"), "runs on Kafka 4.4.0"),
         (("run", "zombie-leader", "--kafka", "9"), "a local cluster runs Kafka 0.10.2.2, "),
         (("run", "zombie-leader", "--kafka", "4.9.9"), "--unlisted runs it"),
         (("run", "stale-leader", "--kafka", "4.9.9", "--unlisted"), "no drill is named"),

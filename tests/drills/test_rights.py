@@ -27,6 +27,7 @@ def test_a_variable_chooses_every_drill(monkeypatch: pytest.MonkeyPatch) -> None
     assert names() == ON_NEWEST
     left_out = [name for name in DRILLS if name not in ON_NEWEST]
     assert left_out == [
+        "blocked-reassignment",
         "min-isr-above-replicas",
         "hw-truncation-loss",
         "hw-truncation-divergence",

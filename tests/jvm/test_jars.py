@@ -46,19 +46,19 @@ class FakeIvy:
 def test_a_set_is_fetched_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ivy_runs = FakeIvy(["kafka_2.13-4.1.2.jar", "a-1.jar"])
+    ivy_runs = FakeIvy(["kafka_2.13-4.4.0.jar", "a-1.jar"])
     monkeypatch.setattr(jars, "resolve", ivy_runs)
     first = broker_jars(java=JAVA)
-    assert [jar.name for jar in first] == ["a-1.jar", "kafka_2.13-4.1.2.jar"]
+    assert [jar.name for jar in first] == ["a-1.jar", "kafka_2.13-4.4.0.jar"]
     assert all(jar.exists() for jar in first)
     marker = json.loads((first[0].parent / "complete.json").read_text(encoding="utf-8"))
-    assert marker["jars"] == ["a-1.jar", "kafka_2.13-4.1.2.jar"]
+    assert marker["jars"] == ["a-1.jar", "kafka_2.13-4.4.0.jar"]
     assert broker_jars(java=JAVA) == first
     assert ivy_runs.calls == 1
 
 
 def test_a_set_that_lacks_a_jar_is_fetched_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    ivy_runs = FakeIvy(["kafka_2.13-4.1.2.jar", "a-1.jar"])
+    ivy_runs = FakeIvy(["kafka_2.13-4.4.0.jar", "a-1.jar"])
     monkeypatch.setattr(jars, "resolve", ivy_runs)
     broker_jars(java=JAVA)[0].unlink()
     assert all(jar.exists() for jar in broker_jars(java=JAVA))
@@ -66,7 +66,7 @@ def test_a_set_that_lacks_a_jar_is_fetched_again(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_incomplete_fetch_leaves_nothing(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    monkeypatch.setattr(jars, "resolve", FakeIvy(["kafka_2.13-4.1.2.jar"], fails=True))
+    monkeypatch.setattr(jars, "resolve", FakeIvy(["kafka_2.13-4.4.0.jar"], fails=True))
     with pytest.raises(TidemarkError, match="not found"):
         broker_jars(java=JAVA)
     assert list((cache / "jars").iterdir()) == []
@@ -78,7 +78,7 @@ def test_a_folder_serves_offline_and_its_subfolder_named_as_the_set_wins(
     folder = tmp_path / "jars"
     for place in (folder, folder / "broker"):
         place.mkdir()
-        for name in ("kafka_2.13-4.1.2.jar", "log4j-slf4j-impl-2.25.3.jar"):
+        for name in ("kafka_2.13-4.4.0.jar", "log4j-slf4j-impl-2.25.3.jar"):
             (place / name).touch()
     assert {jar.parent for jar in broker_jars(folder)} == {folder / "broker"}
     monkeypatch.setenv("TIDEMARK_JARS", str(folder / "broker"))
@@ -86,7 +86,7 @@ def test_a_folder_serves_offline_and_its_subfolder_named_as_the_set_wins(
 
 
 def test_a_folder_without_the_root_jar_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TidemarkError, match=r"holds no kafka_2\.13-4\.1\.2\.jar"):
+    with pytest.raises(TidemarkError, match=r"holds no kafka_2\.13-4\.4\.0\.jar"):
         broker_jars(tmp_path)
 
 

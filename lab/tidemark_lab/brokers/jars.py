@@ -10,7 +10,7 @@ from tidemark.jvm.jars import JarSet, fetch_jars
 from tidemark.jvm.java import JavaHome
 
 # The version of the demo, and of drills that name none.
-KAFKA_VERSION: Final = "4.1.2"
+KAFKA_VERSION: Final = "4.4.0"
 SUMS: Final = Path(__file__).with_name("jars.sha256")
 # The logging binding is for slf4j 1.7, which Kafka 4 uses; without one the broker logs nothing.
 LOG4J_2: Final = Coordinates("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3")

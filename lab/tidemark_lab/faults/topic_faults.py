@@ -200,7 +200,10 @@ class Reassignment(TopicFault):
 
 
 class BlockedReassignment(Reassignment):
-    """One that waits for a replica of the old assignment whose broker is down (KAFKA-19975)."""
+    """One that waits for a replica of the old assignment whose broker is down (KAFKA-19975).
+
+    Before Kafka 4.3.
+    """
 
     name = "blocked reassignment"
 

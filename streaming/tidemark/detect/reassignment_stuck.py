@@ -1,8 +1,8 @@
 """REASSIGNMENT_STUCK: a replica that a reassignment adds makes no progress, or one that it keeps is
 not in sync.
 
-The controller ends a reassignment once every replica of the new assignment is in sync: a dead one
-of both assignments holds it (PartitionReassignmentReplicas, KAFKA-19975).
+Before Kafka 4.3 the controller ends a reassignment once every replica of the new assignment is in
+sync: a dead one of both assignments holds it (PartitionReassignmentReplicas, KAFKA-19975).
 """
 
 from __future__ import annotations
