@@ -88,7 +88,8 @@ class Exporter:
         routes = settings.notify.routes if notify else []
         clients = {route.name: make_clients(route) for route in routes}
         self.site = Site(
-            self.metrics.render, Pages(self.table, settings.export.stale_seconds, self._waits_for)
+            self.metrics.registry.render,
+            Pages(self.table, settings.export.stale_seconds, self._waits_for),
         )
         self._views: TopicReader
         self._alerts: TopicReader
@@ -118,7 +119,13 @@ class Exporter:
         self.health = Health(self._waits_for_what, self._stuck)
         options = settings.export
         # Last: what it answers is there, and before anything that needs Kafka.
-        self.server = serve_site(self.site, self.health, options.listen, options.web_config_file)
+        self.server = serve_site(
+            self.site,
+            self.health,
+            options.listen,
+            options.web_config_file,
+            settings.notify.external_url,
+        )
 
     def start(self) -> None:
         """Returns at once. The readers start when Kafka answers."""

@@ -103,7 +103,7 @@ def values(exporter: Exporter) -> dict[str, float]:
     text = (
         exporter.site.exposition.body
         + exporter.site.exposition.counters
-        + exporter.metrics.render()
+        + exporter.metrics.registry.render()
     ).decode()
     return {
         sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from prometheus_client import Counter, generate_latest
-from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client import Counter
 
 from tidemark.core.metric_table import DETAIL_TIERS
 from tidemark.metrics import MetricRegistry
@@ -44,9 +43,3 @@ class ExportMetrics:
             self._series.labels(tier=tier).set(count)
         for tier, count in exposition.dropped.items():
             self._series_dropped.labels(tier=tier).inc(count)
-
-    def render(self, *, openmetrics_format: bool = False) -> bytes:
-        """Prometheus' text, or OpenMetrics with its end mark."""
-        if openmetrics_format:
-            return bytes(openmetrics.generate_latest(self.registry))  # type: ignore[no-untyped-call]
-        return generate_latest(self.registry)
