@@ -30,6 +30,7 @@ _EVENTS = f"{increase(series('tidemark_event_records_total'), FLOW)} > 0"
 _UNJUDGED = f"({_EVENTS} unless {_SAME} {_AGE} <= {STALE_SECONDS})"
 _UNDELIVERED = series("tidemark_deliveries_total", outcome="=~dropped|rejected")
 # It is found by the first batch after a long stop: the new process's first sample may have it.
+_REPLACED = series("tidemark_export_replaced_topics_total")
 _OVERTAKEN = series("tidemark_stream_overtaken_records_total")
 
 RULES = [
@@ -104,6 +105,16 @@ RULES = [
         "Events were removed before the stream read them.",
         "The stream at {{ $labels.instance }} found records missing within 15 minutes: retention "
         "passed a stream that was stopped or slow. The passes in them were not judged.",
+        keep="15m",
+    ),
+    Rule(
+        "TidemarkTopicReplaced",
+        f"{increase(_REPLACED, '15m')} > 0 or ({_REPLACED} > 0 unless "
+        f"last_over_time({_REPLACED}[1d] offset 15m) >= {_REPLACED})",
+        "warning",
+        "A topic that the exporter reads was deleted and created again.",
+        "The exporter at {{ $labels.instance }} found another topic {{ $labels.topic }} within 15 "
+        "minutes, and reads it from its start. What it had not read of the deleted one is lost.",
         keep="15m",
     ),
     Rule(

@@ -22,6 +22,7 @@ class ExportMetrics:
         self.records_read = registry.counter("tidemark_export_records_read_total")
         self.undecodable = registry.counter("tidemark_export_records_undecodable_total")
         self.failures = Failures(registry.counter("tidemark_export_failures_total"))
+        self.replaced_topics = registry.counter("tidemark_export_replaced_topics_total")
         self.dead_letters = registry.counter("tidemark_dead_letters_total")
         self._refresh_seconds = registry.gauge("tidemark_export_refresh_duration_seconds")
         self._refreshed_at = registry.gauge("tidemark_export_refresh_timestamp_seconds")

@@ -107,10 +107,14 @@ def _mismatch(name: str, exist: int, wanted: int, topics: Topics) -> str:
 
 
 class TopicState(NamedTuple):
-    """`partitions` is None where the topic does not exist, and where it may not be described."""
+    """`partitions` is None where the topic does not exist, and where it may not be described.
+
+    `topic_id` is None there too, and before Kafka 2.8.
+    """
 
     partitions: int | None
     denied: bool
+    topic_id: str | None = None
 
 
 def topic_states(admin: Any, names: Iterable[str]) -> dict[str, TopicState]:
@@ -121,20 +125,24 @@ def topic_states(admin: Any, names: Iterable[str]) -> dict[str, TopicState]:
         if code not in {0, _DENIED, *_NOT_THERE}:
             raise kafka_errors.for_code(code)(topic["name"])
         partitions = len(topic["partitions"]) if exists else None
-        states[topic["name"]] = TopicState(partitions, code == _DENIED)
+        states[topic["name"]] = TopicState(partitions, code == _DENIED, topic.get("topic_id"))
     return states
 
 
-def absence(connection: Connection, name: str) -> str:
-    """Why a topic cannot be seen, as a sentence with the cure. Raises ClusterError."""
+def describe_topic(connection: Connection, name: str) -> TopicState:
+    """The state of one topic. Raises ClusterError."""
     admin = make_admin(connection)
     try:
-        denied = topic_states(admin, [name])[name].denied
+        return topic_states(admin, [name])[name]
     except kafka_errors.KafkaError as error:
         raise ClusterError(f"cannot describe topic {name}: {explain(error)}.") from None
     finally:
         admin.close()
-    if denied:
+
+
+def absence(connection: Connection, name: str) -> str:
+    """Why a topic cannot be seen, as a sentence with the cure. Raises ClusterError."""
+    if describe_topic(connection, name).denied:
         return denial(name)
     return (
         f"topic {name} does not exist. Start `tidemark collect` once, which creates "
