@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-import click
 import msgspec
 
 from tidemark.collect.cluster_choice import select_clusters
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.metadata.refusals import ASKED, refusal_line
 from tidemark.command_line.options import require_one
+from tidemark.command_line.output import echo
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Batch
 from tidemark.kafka.client import check_reachable
@@ -98,4 +98,4 @@ def report_refusals(refused: Mapping[str, tuple[str, ...]], whats: Collection[st
     """What a verb cannot know, and the right that it lacks, on standard error."""
     for what in ASKED:
         if what in whats and what in refused:
-            click.echo(refusal_line(what, refused[what]), err=True)
+            echo(refusal_line(what, refused[what]), err=True)

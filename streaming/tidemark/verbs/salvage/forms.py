@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tidemark.core.text import csv_text, rfc3339, table
+from tidemark.core.text import csv_text, printable, rfc3339, table
 from tidemark.verbs.salvage.records import SavedRecord
 
 # In this order in CSV, and as keys of the JSON form; new ones come last.
@@ -35,7 +35,7 @@ def csv_line(record: SavedRecord, *, text: bool) -> str:
     """One line with its end. Unknown values are empty, and headers JSON."""
     document = _document(record, text=text)
     document["headers"] = msgspec.json.encode(document["headers"]).decode()
-    return csv_text([[document[name] for name in COLUMNS]])
+    return csv_text([[document[name] for name in COLUMNS]], exact=not text)
 
 
 def table_lines(records: Sequence[SavedRecord]) -> list[str]:
@@ -89,5 +89,5 @@ def _cell(data: bytes | None) -> str:
     if data is None:
         return "null"
     shown = data[:MAX_CELL].decode(errors="backslashreplace")
-    quoted = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+    quoted = printable(shown)
     return f'"{quoted}"' + (f" … {len(data):,} bytes" if len(data) > MAX_CELL else "")
