@@ -176,7 +176,7 @@ class Restarts:
         return self.delivery.attach({0: end}, topic_id)
 
     def offer(self, first: int, last: int) -> list[int]:
-        """Alerts about partitions [first, last), the first at offset 0; returns those that are new."""
+        """Alerts about partitions [first, last), the first at offset 0; returns the new ones."""
         made = [
             (alert(partition=str(number), at=self.clock.now, starts_at=self.clock.now), (0, place))
             for place, number in enumerate(range(first, last))

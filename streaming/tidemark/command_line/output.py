@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import IO, Any
+import re
+from typing import IO, Any, Final
 
 import click
 
 from tidemark.core.text import printable_lines
+
+# Bold, dim and colours, as verbs set them by click.style; a name that has them moves nothing.
+_STYLE: Final = re.compile(r"(\x1b\[(?:[0-2]|3[0-7]|9[0-7])m)")
 
 
 def echo(
@@ -14,6 +18,11 @@ def echo(
 ) -> None:
     """As click's, with escapes for what does not print; in JSON they are JSON's own."""
     if isinstance(message, bytes):
-        click.echo(printable_lines(message.decode()).encode(), file, nl, err)
+        click.echo(_shown(message.decode()).encode(), file, nl, err)
     else:
-        click.echo(printable_lines(message), file, nl, err)
+        click.echo(_shown(message), file, nl, err)
+
+
+def _shown(text: str) -> str:
+    parts = _STYLE.split(text)
+    return "".join(part if at % 2 else printable_lines(part) for at, part in enumerate(parts))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tidemark.core.text import csv_text, printable, rfc3339, table
+from tidemark.core.text import csv_text, rfc3339, table
 from tidemark.verbs.salvage.records import SavedRecord
 
 # In this order in CSV, and as keys of the JSON form; new ones come last.
@@ -89,5 +89,5 @@ def _cell(data: bytes | None) -> str:
     if data is None:
         return "null"
     shown = data[:MAX_CELL].decode(errors="backslashreplace")
-    quoted = printable(shown)
+    quoted = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
     return f'"{quoted}"' + (f" … {len(data):,} bytes" if len(data) > MAX_CELL else "")
