@@ -114,6 +114,15 @@ RULES = [
         keep="15m",
     ),
     Rule(
+        "TidemarkTopicReplaced",
+        _found_at_a_start("tidemark_export_replaced_topics_total"),
+        "warning",
+        "A topic that the exporter reads was deleted and created again.",
+        "The exporter at {{ $labels.instance }} found another topic {{ $labels.topic }} within 15 "
+        "minutes, and reads it from its start. What it had not read of the deleted one is lost.",
+        keep="15m",
+    ),
+    Rule(
         "TidemarkDeadLetters",
         happened(series("tidemark_dead_letters_total"), "15m"),
         "warning",

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from tidemark.command_line.options import config_option, load_long_running, log_options
+from tidemark.command_line.output import echo
 from tidemark.core.errors import ConfigError
 
 
@@ -49,7 +50,7 @@ def export(
     if dry_run_notify:
         from tidemark_exporters.notify.dry_run import dry_run
 
-        dry_run(settings, click.echo, as_json=as_json)
+        dry_run(settings, echo, as_json=as_json)
         return
     # Now and not with the first signed post: cli names the extra that it belongs to.
     import standardwebhooks  # noqa: F401

@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from typing import Final
 
 import structlog
 
-from tidemark.core.errors import TidemarkError
+from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.core.records import Alert, View
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topic_reader import Message, TopicReader
@@ -88,12 +88,15 @@ class Exporter:
         routes = settings.notify.routes if notify else []
         clients = {route.name: make_clients(route) for route in routes}
         self.site = Site(
-            self.metrics.render, Pages(self.table, settings.export.stale_seconds, self._waits_for)
+            self.metrics.registry.render,
+            Pages(self.table, settings.export.stale_seconds, self._waits_for),
         )
         self._views: TopicReader
         self._alerts: TopicReader
         # For the pages: past alerts from the beginning, independent of the delivery's position.
         self._past: TopicReader
+        # By partition, the first alert that is newer than this process.
+        self._new_from: dict[int, int] = {}
         self._counts = TopicCounts(
             self._open_topic,
             {
@@ -115,10 +118,17 @@ class Exporter:
         for topic in (topics.partition_views, topics.alerts):
             self.metrics.records_read.labels(topic=topic)
             self.metrics.undecodable.labels(topic=topic)
+            self.metrics.replaced_topics.labels(topic=topic)
         self.health = Health(self._waits_for_what, self._stuck)
         options = settings.export
         # Last: what it answers is there, and before anything that needs Kafka.
-        self.server = serve_site(self.site, self.health, options.listen, options.web_config_file)
+        self.server = serve_site(
+            self.site,
+            self.health,
+            options.listen,
+            options.web_config_file,
+            settings.notify.external_url,
+        )
 
     def start(self) -> None:
         """Returns at once. The readers start when Kafka answers."""
@@ -139,6 +149,7 @@ class Exporter:
             "views": self._read_views,
             "alerts": self._read_alerts,
             # Reading the ends may block, and must not delay alerts.
+            "identity": self._watch_identity,
             "ends": partial(self._counts.watch, self._stopped, ENDS_SECONDS),
             "past alerts": partial(
                 read_past_alerts,
@@ -166,11 +177,33 @@ class Exporter:
                 stack.enter_context(closing(self._open_topic(name)))
                 for name in (topics.partition_views, topics.alerts, topics.alerts)
             )
-            self.delivery.attach(alerts.end)
+            alerts.look()
+            if self.delivery.attach(alerts.end, alerts.topic_id):
+                self._note_replaced(topics.alerts)
+            alerts.on_replaced = partial(self._begin_alerts_again, alerts)
+            views.on_replaced = partial(self._note_replaced, topics.partition_views)
+            self._new_from = alerts.end
             alerts.start(self.delivery.starts)
             self._views, self._alerts, self._past = views, alerts, past
             stack.pop_all()
         self._opened.set()
+
+    def _watch_identity(self) -> None:
+        """Finds topics that were created again, also those that are longer than the old one."""
+        while not self._stopped.is_set():
+            for reader in (self._views, self._alerts, self._past):
+                # The readers ride out an outage, and say so.
+                with suppress(ClusterError):
+                    reader.look()
+            self._stopped.wait(ENDS_SECONDS)
+
+    def _begin_alerts_again(self, alerts: TopicReader) -> None:
+        self._note_replaced(alerts.topic)
+        self._new_from = {}
+        self.delivery.begin_again(alerts.topic_id)
+
+    def _note_replaced(self, topic: str) -> None:
+        self.metrics.replaced_topics.labels(topic=topic).inc()
 
     def _open_topic(self, topic: str) -> TopicReader:
         return TopicReader(self._settings.kafka, topic)
@@ -289,7 +322,7 @@ class Exporter:
         """The record as an alert; counted when it is newer than this process and not repeated."""
         if not isinstance(record, Alert):
             return None
-        if self._seen.add(record.id) and message.offset >= self._alerts.end[message.partition]:
+        if self._seen.add(record.id) and message.offset >= self._new_from.get(message.partition, 0):
             self._counters.count(record)
         return record
 

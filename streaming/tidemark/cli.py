@@ -6,6 +6,7 @@ Exit status: 0 success, 1 runtime error, 2 wrong usage or configuration, 3 findi
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from difflib import get_close_matches
@@ -13,6 +14,7 @@ from difflib import get_close_matches
 import click
 
 from tidemark import __version__
+from tidemark.command_line.output import echo
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.core.extras import LAB_WHEEL, missing_package
 
@@ -147,6 +149,13 @@ def usage_line(error: click.ClickException) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs a verb. Operating errors become one line on standard error and an exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Where the locale has no such character, one more escape.
+            stream.reconfigure(errors="backslashreplace")
+    for name in ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir"):
+        # Of another program: prometheus_client would keep our metrics in its files.
+        os.environ.pop(name, None)
     try:
         code = cli.main(args=arguments, prog_name="tidemark", standalone_mode=False)
     except click.exceptions.Abort:
@@ -155,17 +164,17 @@ def main(arguments: list[str] | None = None) -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
         else:
-            click.echo(usage_line(error), err=True)
+            echo(usage_line(error), err=True)
         sys.exit(2)
     except ModuleNotFoundError as error:
         # A verb that imports a package when it needs it.
         known = missing_package((arguments or sys.argv[1:] or [""])[0], error)
         if not isinstance(known, TidemarkError):
             raise
-        click.echo(f"tidemark: {known}", err=True)
+        echo(f"tidemark: {known}", err=True)
         sys.exit(known.exit_code)
     except TidemarkError as error:
-        click.echo(f"tidemark: {error}", err=True)
+        echo(f"tidemark: {error}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader of the output is gone (`| head`). Without this Python reports it again at exit.

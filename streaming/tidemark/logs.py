@@ -9,6 +9,8 @@ from typing import Final, Literal
 
 import structlog
 
+from tidemark.core.text import printable_lines
+
 FORMATS: Final = ("text", "json")
 LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -36,7 +38,18 @@ def configure_logs(
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            *([] if log_format == "json" else [_escape]),
             renderer,
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+def _escape(
+    _logger: object, _method: str, entry: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Values may be names that others chose. JSON escapes by itself."""
+    return {
+        key: printable_lines(value) if isinstance(value, str) else value
+        for key, value in entry.items()
+    }

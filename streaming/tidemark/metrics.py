@@ -14,8 +14,9 @@ from prometheus_client import (
     Histogram,
     ProcessCollector,
     disable_created_metrics,
+    generate_latest,
 )
-from prometheus_client.exposition import choose_encoder
+from prometheus_client.openmetrics import exposition as openmetrics_format
 
 from tidemark import __version__
 from tidemark.core.errors import TidemarkError
@@ -23,9 +24,19 @@ from tidemark.core.metric_table import METRICS, Kind
 from tidemark.web.exchange import METRICS as METRICS_PATH
 from tidemark.web.exchange import SECURITY, Request, Response, text_response
 from tidemark.web.health import Health
+from tidemark.web.negotiation import requested_format
 from tidemark.web.server import WebServer, serve
 
 Component = Literal["collect", "stream", "export"]
+
+
+def content_type(openmetrics: bool) -> str:
+    kind = (
+        "application/openmetrics-text; version=1.0.0"
+        if openmetrics
+        else "text/plain; version=0.0.4"
+    )
+    return f"{kind}; charset=utf-8"
 
 
 class MetricRegistry(CollectorRegistry):
@@ -79,9 +90,15 @@ class MetricRegistry(CollectorRegistry):
             return text_response(
                 HTTPStatus.NOT_FOUND, "not found: there are /metrics, /-/healthy and /-/ready"
             )
-        encode, kind = choose_encoder(asked.headers.get("Accept", ""))
-        headers = [("Content-Type", kind), ("Vary", "Accept"), *SECURITY]
-        return Response(HTTPStatus.OK, headers, encode(self))
+        openmetrics = requested_format(asked.headers).openmetrics
+        headers = [("Content-Type", content_type(openmetrics)), ("Vary", "Accept"), *SECURITY]
+        return Response(HTTPStatus.OK, headers, self.render(openmetrics))
+
+    def render(self, openmetrics: bool = False) -> bytes:
+        """Prometheus' text, or OpenMetrics with its end mark."""
+        if openmetrics:
+            return bytes(openmetrics_format.generate_latest(self))  # type: ignore[no-untyped-call]
+        return generate_latest(self)
 
 
 def _declaration(name: str, kind: Kind) -> tuple[str, str, tuple[str, ...]]:

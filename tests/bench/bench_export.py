@@ -129,7 +129,7 @@ def measure_large() -> dict[str, Any]:
     own = ExportMetrics()
     own.record_refresh(exposition, rendering, NOW)
     # No page is requested.
-    site = Site(own.render, cast(Any, None))
+    site = Site(own.registry.render, cast(Any, None))
     site.exposition = exposition
     scrapes = [cpu_seconds(partial(scrape, site, each), 5) for each in ("gzip", "identity")]
     return {

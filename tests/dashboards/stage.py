@@ -87,6 +87,10 @@ class Reader:
     """The members of TopicReader that the exporter uses."""
 
     is_interrupted = False
+    topic_id: str | None = None
+
+    def look(self) -> None:
+        pass
 
     def __init__(self, name: str, topic: Topic) -> None:
         self.topic, self._topic, self.position = name, topic, 0

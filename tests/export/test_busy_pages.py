@@ -36,7 +36,7 @@ def url() -> Iterator[str]:
         each = view(topic, partition, alerts=alerts)
         key = view_key(each.kafka_cluster, each.topic, each.partition)
         table.apply(key, each, encode_record(each))
-    made = Site(ExportMetrics().render, Pages(table, 30.0, list, clock=lambda: NOW))
+    made = Site(ExportMetrics().registry.render, Pages(table, 30.0, list, clock=lambda: NOW))
     made.exposition = render(table, EventCounters(), NOW, 50_000)
     server = serve_site(made, Health(list), "127.0.0.1:0")
     yield f"http://127.0.0.1:{server.port}"

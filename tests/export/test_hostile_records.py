@@ -113,4 +113,4 @@ def test_a_record_that_fails_after_its_checks_is_skipped() -> None:
     failing.assert_called_once()
     (entry,) = logged
     assert (entry["topic"], entry["offset"], entry["reason"]) == ("topic", 7, "'x'")
-    assert 'undecodable_total{topic="topic"} 1' in metrics.render().decode()
+    assert 'undecodable_total{topic="topic"} 1' in metrics.registry.render().decode()

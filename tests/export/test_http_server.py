@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 from tests.export.make import NOW, render, table_of, view
 from tidemark.core.errors import ConfigError
 from tidemark.web.health import Health
+from tidemark.web.negotiation import accepts_gzip, prefers_openmetrics
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Exposition
-from tidemark_exporters.export.negotiation import accepts_gzip, prefers_openmetrics
 from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.http_server import Site, serve_site
@@ -33,7 +33,7 @@ def pages() -> Pages:
 @pytest.fixture
 def site() -> Iterator[tuple[Site, str]]:
     WAITING[:] = ["alerts", "partition views"]
-    made = Site(ExportMetrics().render, pages())
+    made = Site(ExportMetrics().registry.render, pages())
     server = serve_site(made, Health(lambda: list(WAITING)), "127.0.0.1:0")
     yield made, f"http://127.0.0.1:{server.port}"
     server.close()
@@ -186,7 +186,7 @@ def test_other_methods_are_refused_with_the_allowed_ones(url: str) -> None:
 def test_a_failing_request_is_logged_and_exposes_no_internals(site: tuple[Site, str]) -> None:
     made, url = site
 
-    def fails(**_: object) -> bytes:
+    def fails(*_: object) -> bytes:
         raise RuntimeError("a secret")
 
     made._own = fails

@@ -100,7 +100,7 @@ def test_every_exposed_metric_has_its_type_and_labels() -> None:
     rendered = renderer.render(table, counters, NOW)
     own.record_refresh(rendered, 0.01, NOW)
     DeliveryMetrics(own.registry, make_delivery(Settings(), {}, {})).refresh(NOW)
-    text = (rendered.body + rendered.counters + own.render()).decode()
+    text = (rendered.body + rendered.counters + own.registry.render()).decode()
     exposed = [
         metric
         for metric in text_string_to_metric_families(text)
@@ -124,7 +124,7 @@ def test_promtool_accepts_the_exposition() -> None:
         view(uncommitted_ms=4.0, alerts=[open_alert(alert())]),
     )
     rendered = exposition.Renderer(Export()).render(table, EventCounters(), NOW)
-    text = rendered.body + rendered.counters + ExportMetrics().render()
+    text = rendered.body + rendered.counters + ExportMetrics().registry.render()
     run = subprocess.run(
         [need("promtool"), "check", "metrics"], input=text, capture_output=True, check=False
     )

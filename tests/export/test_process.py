@@ -103,7 +103,7 @@ def values(exporter: Exporter) -> dict[str, float]:
     text = (
         exporter.site.exposition.body
         + exporter.site.exposition.counters
-        + exporter.metrics.render()
+        + exporter.metrics.registry.render()
     ).decode()
     return {
         sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value
@@ -145,6 +145,18 @@ def test_new_alerts_are_counted_once(make: Callable[..., Exporter]) -> None:
     found = values(exporter)
     assert found["tidemark_alerts_fired_total east KafkaFollowerLag warning"] == 0
     assert found["tidemark_alerts_fired_total east KafkaOffline critical"] == 1
+
+
+def test_alerts_of_a_topic_that_was_created_again_are_new(make: Callable[..., Exporter]) -> None:
+    exporter = make({"tidemark.alerts": [[message(0, alert())]]}, {"tidemark.alerts": 50})
+    reader: Any = exporter._alerts
+    reader.on_replaced()
+    exporter._read_alerts()
+    exporter._refresh()
+    found = values(exporter)
+    assert found["tidemark_alerts_fired_total east KafkaFollowerLag warning"] == 1
+    assert found["tidemark_export_replaced_topics_total tidemark.alerts"] == 1
+    assert found["tidemark_export_replaced_topics_total tidemark.partition-views"] == 0
 
 
 def test_records_of_unread_topics_are_counted_across_an_outage(

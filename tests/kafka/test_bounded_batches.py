@@ -17,7 +17,12 @@ from tidemark.core.errors import WireError
 from tidemark.core.records import decode_record
 from tidemark.kafka import client_internals, unpacking
 from tidemark.kafka.client_internals import UnreadableBatch, bound_batches
-from tidemark.kafka.unpacking import DamagedRecordsError, UnreadableRecordsError, unpack
+from tidemark.kafka.unpacking import (
+    MAX_MEMBERS,
+    DamagedRecordsError,
+    UnreadableRecordsError,
+    unpack,
+)
 
 NONE, GZIP = 0, 1
 
@@ -89,6 +94,13 @@ def test_it_stands_for_all_records_of_its_batch(monkeypatch: pytest.MonkeyPatch)
         (11, b"\0batch of offsets 10 to 11: its records unpack to over 1000 bytes"),
         (12, b"c"),
     ]
+
+
+def test_a_gzip_stream_of_many_members_is_refused() -> None:
+    """Each copies what follows it: 52,000 empty ones, 1 MB, took 5.6 s."""
+    assert unpack(gzip.compress(b"") * MAX_MEMBERS, 1) == b""
+    with pytest.raises(DamagedRecordsError, match="more than 64 gzip members"):
+        unpack(gzip.compress(b"") * (MAX_MEMBERS + 1), 1)
 
 
 def test_every_member_of_a_gzip_stream_counts() -> None:

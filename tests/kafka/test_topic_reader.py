@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from tidemark.core.errors import ClusterError
 from tidemark.kafka import topic_reader
 from tidemark.kafka.topic_reader import Message, TopicReader, values
+from tidemark.kafka.topics import TopicState
 from tidemark.settings import Connection
 
 TIMEOUT = kafka_errors.KafkaTimeoutError("offsets by timestamps")
@@ -165,3 +166,59 @@ def test_a_topic_that_does_not_exist_is_an_error_and_closes_the_client(
     with pytest.raises(ClusterError, match="topic topic does not exist"):
         TopicReader(Connection(), "topic")
     assert consumer.closed
+
+
+@pytest.fixture
+def ids(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """What the brokers say that the topic's id is, the newest last."""
+    said: list[str | None] = ["first"]
+    monkeypatch.setattr(
+        topic_reader, "describe_topic", lambda *_: TopicState(1, False, topic_id=said[-1])
+    )
+    return said
+
+
+def test_a_shorter_topic_of_the_same_name_is_read_from_its_start(
+    consumer: Consumer, reader: TopicReader, ids: list[str | None]
+) -> None:
+    replaced = list[str | None]()
+    reader.on_replaced = lambda: replaced.append(reader.topic_id)
+    consumer.polls = [[3, 4, 5], [6], [3, 4], [3, 4], [5]]
+    consumer.ends += [TIMEOUT, 6]
+    reader.look()
+    ids.append("second")
+    with capture_logs() as logged:
+        # The client has gone to the new topic's start by itself; the brokers do not answer once.
+        read = [reader.poll(0) for _ in range(6)]
+    assert [[each.offset for each in messages] for messages in read] == [
+        [3, 4, 5],
+        [6],
+        [],
+        [],
+        [3, 4],
+        [5],
+    ]
+    assert (replaced, reader.end) == (["second"], {0: 6})
+    assert [entry["event"] for entry in logged if entry["log_level"] == "error"] == [
+        "topic was deleted and created again: it is read from its start"
+    ]
+
+
+def test_a_topic_that_has_grown_beyond_the_deleted_one_is_known_by_its_id(
+    consumer: Consumer, reader: TopicReader, ids: list[str | None]
+) -> None:
+    replaced = list[str | None]()
+    reader.on_replaced = lambda: replaced.append(reader.topic_id)
+    consumer.polls = [[3, 4, 5, 6], [3, 4, 5, 6, 7]]
+    consumer.ends += [8]
+    reader.look()
+    assert len(reader.poll(0)) == 4
+    # While the topic is away, and with brokers that do not say it, there is no id.
+    for said in (None, "first", "second"):
+        assert replaced == []
+        ids.append(said)
+        reader.look()
+    assert reader.poll(0) == []
+    assert consumer.offset == 3
+    assert len(reader.poll(0)) == 5
+    assert replaced == ["second"]

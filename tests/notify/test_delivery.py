@@ -158,3 +158,89 @@ def test_a_stalled_stream_is_delivered_while_no_topic_can_be_read() -> None:
         seen = step(5, {"east": clock.now + 5})
     assert seen == ["firing", "resolved"]
     assert read_metadata(store.commits[0].metadata).own
+
+
+class Restarts:
+    """One webhook over an alerts topic of one partition, and a store that survives restarts."""
+
+    def __init__(self) -> None:
+        self.clock, self.store = Clock(), MemoryStore()
+        self.client = FakeWebhook(self.clock)
+        self.start(0, None)
+
+    def start(self, end: int, topic_id: str | None) -> bool:
+        self.store.up = True
+        self.delivery = make_delivery(
+            settings_of("hook"), {"hook": [self.client]}, None, lambda *_: self.store, self.clock
+        )
+        return self.delivery.attach({0: end}, topic_id)
+
+    def offer(self, first: int, last: int) -> list[int]:
+        """Alerts about partitions [first, last), the first at offset 0; returns the new ones."""
+        made = [
+            (alert(partition=str(number), at=self.clock.now, starts_at=self.clock.now), (0, place))
+            for place, number in enumerate(range(first, last))
+        ]
+        before = self.told()
+        self.delivery.alerts(made)
+        (sender,) = self.delivery.senders
+        for _ in range(4):
+            self.clock.now += 30
+            self.delivery.tick({"east": self.clock.now})
+            sender.post_due(sender.addresses[0])
+        sender.commit()
+        return sorted(self.told() - before)
+
+    def told(self) -> set[int]:
+        """A post also repeats what is still open."""
+        return {int(each["labels"]["partition"]) for each in self.client.posted}
+
+
+@pytest.mark.parametrize("topic_id", [None, "second"])
+def test_no_alert_of_a_topic_that_was_created_again_is_taken_for_one_of_the_deleted(
+    topic_id: str | None,
+) -> None:
+    stage = Restarts()
+    assert stage.offer(0, 20) == [*range(20)]
+    assert stage.store.commits[0].offset == 20
+    stage.delivery.begin_again(topic_id)
+    assert stage.offer(100, 105) == [*range(100, 105)]
+    assert stage.store.commits[0].offset == 5
+    assert read_metadata(stage.store.commits[0].metadata).topic_id == topic_id
+    # The next start goes on in it.
+    assert not stage.start(5, topic_id)
+    assert stage.offer(100, 105) == []
+
+
+@pytest.mark.parametrize(
+    ("known", "found", "end", "is_another"),
+    [
+        ("first", "second", 30, True),
+        ("first", "second", 5, True),
+        ("first", "first", 30, False),
+        # Commits of an older version, or brokers without ids.
+        (None, "second", 5, True),
+        (None, None, 5, True),
+        ("first", None, 30, False),
+    ],
+)
+def test_commits_of_a_deleted_topic_count_for_nothing_at_a_start(
+    known: str | None, found: str | None, end: int, is_another: bool
+) -> None:
+    stage = Restarts()
+    stage.start(0, known)
+    assert len(stage.offer(0, 20)) == 20
+    assert stage.start(end, found) is is_another
+    assert stage.delivery.starts == {0: 0}
+    assert stage.offer(100, 105) == ([*range(100, 105)] if is_another else [])
+
+
+def test_what_was_pending_in_a_deleted_topic_settles_nothing_of_the_new_one() -> None:
+    stage = Restarts()
+    stage.client.failure = UNAUTHORIZED
+    assert stage.offer(0, 3) == []
+    stage.delivery.begin_again("second")
+    stage.offer(100, 103)
+    stage.client.failure = None
+    assert stage.offer(200, 200) == [0, 1, 2, 100, 101, 102]
+    assert stage.store.commits[0].offset == 3

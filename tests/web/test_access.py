@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from tests.web.serving import certificate, serving
+from tests.web.serving import certificate, echo, serving
 from tidemark.core.errors import ConfigError
 from tidemark.web import gate
+from tidemark.web.health import Health
 from tidemark.web.options import read_web_file
+from tidemark.web.server import serve
 
 SECRET = "correct horse"
 HASH = bcrypt.hashpw(SECRET.encode(), bcrypt.gensalt(4)).decode()
@@ -78,6 +80,48 @@ def test_users_and_what_they_are_needed_for(tmp_path: Path) -> None:
             assert requests.get(f"{base}/", headers=headers, timeout=5).status_code == 401
         # An orchestrator's probe has no password, and the answer nothing to hide.
         assert requests.get(f"{base}/-/healthy", timeout=5).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("127.0.0.1:9754", 200),
+        ("[::1]:9754", 200),
+        ("10.1.2.3", 200),
+        ("localhost:9754", 200),
+        ("a.localhost", 200),
+        ("export:9754", 200),
+        ("tidemark-export.monitoring.svc:9754", 200),
+        ("Tidemark.Example.org:443", 200),
+        ("tidemark.example.org.", 200),
+        ("rebound.example.com:9754", 421),
+        ("tidemark.example.org.evil.com", 421),
+        ("127.0.0.1.evil.com", 421),
+        ("svc.evil.com", 421),
+    ],
+)
+def test_only_names_that_no_web_site_can_have_are_answered(host: str, code: int) -> None:
+    server = serve(
+        echo, Health(), "127.0.0.1:0", "export.listen", external_url="https://tidemark.example.org"
+    )
+    try:
+        base, headers = f"http://127.0.0.1:{server.port}", {"Host": host}
+        answer = requests.get(f"{base}/", headers=headers, timeout=5)
+        assert answer.status_code == code
+        assert ("notify.external_url" in answer.text) == (code == 421)
+        assert requests.get(f"{base}/metrics", headers=headers, timeout=5).status_code == code
+        # It says nothing of a cluster, and probes have many names.
+        assert requests.get(f"{base}/-/healthy", headers=headers, timeout=5).status_code == 200
+    finally:
+        server.close()
+
+
+def test_a_server_with_users_is_answered_under_any_name(tmp_path: Path) -> None:
+    path = web_file(tmp_path / "web.yml", {"basic_auth_users": {"anna": HASH}})
+    with serving(path) as server:
+        url, headers = f"http://127.0.0.1:{server.port}/", {"Host": "monitor.example.org"}
+        answer = requests.get(url, headers=headers, auth=("anna", SECRET), timeout=5)
+        assert answer.status_code == 200
 
 
 def test_changed_files_are_read_again_and_wrong_ones_are_not(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import requests
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -27,3 +28,24 @@ def test_a_process_is_described_once(component: Component) -> None:
     assert [sample.labels["component"] for sample in build.samples] == [component]
     with pytest.raises(ValueError, match="Duplicated"):
         registry.describe_process(component)
+
+
+@pytest.mark.parametrize(
+    ("accept", "openmetrics"),
+    [
+        ("application/openmetrics-text; version=1.0.0", True),
+        ("application/openmetrics-text; version=1.0.0; q=0", False),
+        ("application/openmetrics-text; q=0.2, text/plain; q=0.9", False),
+    ],
+)
+def test_the_weights_of_accept_hold_for_collector_and_stream(
+    accept: str, openmetrics: bool
+) -> None:
+    server = MetricRegistry().serve("127.0.0.1:0", "collect.listen")
+    try:
+        url = f"http://127.0.0.1:{server.port}/metrics"
+        answer = requests.get(url, headers={"Accept": accept}, timeout=5)
+    finally:
+        server.close()
+    assert ("openmetrics" in answer.headers["Content-Type"]) is openmetrics
+    assert ("# EOF" in answer.text) is openmetrics

@@ -7,7 +7,8 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
+from http import HTTPStatus
 from pathlib import Path
 from statistics import median
 
@@ -16,8 +17,9 @@ import requests
 from structlog.testing import capture_logs
 
 from tests.web.serving import certificate, echo, serving
+from tidemark.web import connections
 from tidemark.web import server as module
-from tidemark.web.exchange import SECURITY
+from tidemark.web.exchange import SECURITY, Request, Response, text_response
 from tidemark.web.health import Health
 from tidemark.web.server import WebServer
 
@@ -162,6 +164,54 @@ def test_pages_delay_no_scrape_and_too_many_are_refused(monkeypatch: pytest.Monk
             thread.join()
         assert set(codes) == {200, 503}
         assert requests.get(f"{base}/metrics", timeout=5).text == "/metrics\n"
+
+
+def test_scrapes_that_come_together_get_one_answer() -> None:
+    computed = list[str]()
+    ended = threading.Event()
+
+    def app(asked: Request) -> Response:
+        computed.append(asked.headers.get("Accept", ""))
+        assert ended.wait(20)
+        return text_response(HTTPStatus.OK, f"number {len(computed)}")
+
+    with serving(app=app) as server, ExitStack() as stack:
+        text = b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        first = [stack.enter_context(closing(connect(server, text))) for _ in range(150)]
+        # Those before it have been read once it is answered.
+        seconds_to_healthy(server)
+        ended.set()
+        answers = [b"".join(iter(lambda each=each: each.recv(4096), b"")) for each in first]  # type: ignore[misc]
+        assert len(computed) == 1
+        assert all(answer.endswith(b"number 1\n") for answer in answers)
+        assert (
+            requests.get(f"http://127.0.0.1:{server.port}/metrics", timeout=5).text == "number 2\n"
+        )
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_of_answers_that_are_not_taken_those_of_slow_clients_end(
+    monkeypatch: pytest.MonkeyPatch, is_slow: bool
+) -> None:
+    """Four of 48 MB each, with a bound of 100 MB."""
+    monkeypatch.setattr(connections, "MAX_UNTAKEN_BYTES", 100_000_000)
+    monkeypatch.setattr(connections, "SLOW_SECONDS", 0.0 if is_slow else 60.0)
+    text = b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    with serving() as server, ExitStack() as stack:
+        clients = list[socket.socket]()
+        for _ in range(4):
+            clients.append(stack.enter_context(closing(connect(server, text))))
+            assert clients[-1].recv(1) == b"H"
+        sizes = [size_until_end(client) for client in clients]
+    assert [size > 48_000_000 for size in sizes] == [not is_slow, not is_slow, True, True]
+
+
+def size_until_end(connection: socket.socket) -> int:
+    size = 0
+    with suppress(ConnectionResetError):
+        while chunk := connection.recv(1 << 20):
+            size += len(chunk)
+    return size
 
 
 def test_a_failing_page_says_nothing_of_its_inside(shared: WebServer) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from prometheus_client import Counter, generate_latest
-from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client import Counter
 
 from tidemark.core.metric_table import DETAIL_TIERS
 from tidemark.metrics import MetricRegistry
@@ -23,6 +22,7 @@ class ExportMetrics:
         self.records_read = registry.counter("tidemark_export_records_read_total")
         self.undecodable = registry.counter("tidemark_export_records_undecodable_total")
         self.failures = Failures(registry.counter("tidemark_export_failures_total"))
+        self.replaced_topics = registry.counter("tidemark_export_replaced_topics_total")
         self.dead_letters = registry.counter("tidemark_dead_letters_total")
         self._refresh_seconds = registry.gauge("tidemark_export_refresh_duration_seconds")
         self._refreshed_at = registry.gauge("tidemark_export_refresh_timestamp_seconds")
@@ -44,9 +44,3 @@ class ExportMetrics:
             self._series.labels(tier=tier).set(count)
         for tier, count in exposition.dropped.items():
             self._series_dropped.labels(tier=tier).inc(count)
-
-    def render(self, *, openmetrics_format: bool = False) -> bytes:
-        """Prometheus' text, or OpenMetrics with its end mark."""
-        if openmetrics_format:
-            return bytes(openmetrics.generate_latest(self.registry))  # type: ignore[no-untyped-call]
-        return generate_latest(self.registry)

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from tidemark.core.metric_table import METRICS
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-CONTENT_TYPE_OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 

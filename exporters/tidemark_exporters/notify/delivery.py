@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from tidemark.core.records import Alert, OpenAlert, View
+from tidemark.kafka.topic_identity import is_another_topic
 from tidemark.metrics import MetricRegistry
 from tidemark.settings import Receiver, Settings
 from tidemark.web.http_client import Client
@@ -24,7 +25,14 @@ from tidemark_exporters.notify.derived_alerts import (
     StalledStreams,
 )
 from tidemark_exporters.notify.holdback import Windows
-from tidemark_exporters.notify.offsets import KafkaOffsets, Offsets, OffsetStore, Position
+from tidemark_exporters.notify.offsets import (
+    Commit,
+    KafkaOffsets,
+    Offsets,
+    OffsetStore,
+    Position,
+    read_metadata,
+)
 from tidemark_exporters.notify.receiver_state import ReceiverState
 from tidemark_exporters.notify.retrying_sender import Sender
 from tidemark_exporters.notify.webhook import WebhookState
@@ -75,13 +83,14 @@ class Delivery:
         # Why a thread ended that must not: its sender delivers no more.
         self.failure: Exception | None = None
 
-    def attach(self, ends: dict[int, int]) -> None:
+    def attach(self, ends: dict[int, int], topic_id: str | None = None) -> bool:
         """Reads the commits of earlier runs; then records may be offered.
 
-        `ends` are the end offsets of the alerts topic now, by partition. Commits beyond them are of
-        a topic that was deleted and created again. Raises ClusterError, and has changed nothing.
+        `ends` are the end offsets of the alerts topic now, by partition. Commits of a topic that
+        was deleted and created again count for nothing; returns whether there are any. Raises
+        ClusterError, and has changed nothing.
         """
-        loaded, starts = [], dict(ends)
+        loaded, starts, is_another = [], dict(ends), False
         settled_to: dict[int, int] = {}
         with ExitStack() as stack:
             for sender in self.senders:
@@ -89,18 +98,29 @@ class Delivery:
                 stack.callback(store.close)
                 found = store.load().items()
                 commits = {
-                    n: commit for n, commit in found if n in ends and commit.offset <= ends[n]
+                    n: commit
+                    for n, commit in found
+                    if n in ends and not _is_of_another(commit, topic_id, ends[n])
                 }
+                is_another |= len(commits) < len(found)
                 for number, commit in commits.items():
                     settled_to[number] = min(settled_to.get(number, commit.offset), commit.offset)
                 for number, start in starts.items():
                     back = commits[number].offset - READ_BACK if number in commits else 0
                     starts[number] = min(start, max(0, back))
-                loaded.append((sender, store, Offsets(commits, ends)))
+                loaded.append((sender, store, Offsets(commits, ends, topic_id)))
             stack.pop_all()
         for sender, store, offsets in loaded:
             sender.attach(store, offsets)
         self.starts, self._settled_to = starts, settled_to
+        return is_another
+
+    def begin_again(self, topic_id: str | None) -> None:
+        """The alerts topic was deleted and created again while its records were offered."""
+        with self._lock:
+            self._settled_to = {}
+        for sender in self.senders:
+            sender.begin_again(topic_id)
 
     def tick_waiting(self) -> None:
         """Once a second in place of `tick` while the topics cannot be read.
@@ -196,6 +216,11 @@ class Delivery:
             sender.stop()
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def _is_of_another(commit: Commit, topic_id: str | None, end: int) -> bool:
+    known = read_metadata(commit.metadata).topic_id
+    return is_another_topic(known, topic_id, {0: commit.offset}, {0: end})
 
 
 def kafka_store(settings: Settings, ends: dict[int, int], name: str) -> OffsetStore:

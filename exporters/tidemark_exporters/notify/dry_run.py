@@ -152,7 +152,5 @@ def _cells(labels: dict[str, str]) -> list[str]:
 
 
 def _show_table(head: Sequence[str], rows: list[list[str]], echo: Echo) -> None:
-    # Names of topics must not move the terminal's cursor.
-    safe = [[cell if cell.isprintable() else repr(cell) for cell in row] for row in rows]
-    for line in table([head, *safe]) if rows else ():
+    for line in table([head, *rows]) if rows else ():
         echo(f"  {line}")

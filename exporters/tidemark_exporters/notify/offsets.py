@@ -8,7 +8,7 @@ does not post them again.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import pairwise
@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, NamedTuple, Protocol
 
 from kafka import OffsetAndMetadata, TopicPartition
 from kafka import errors as kafka_errors
-from msgspec import DecodeError, Meta, Struct, json
+from msgspec import DecodeError, Meta, Struct, json, structs
 
 from tidemark.core.errors import ClusterError
 from tidemark.core.records import Alert
@@ -45,12 +45,14 @@ class Metadata(Struct, omit_defaults=True):
     """What is stored beside a committed offset.
 
     `done`: ranges [from, to) of settled offsets beyond it, or `packed` where they are many. `own`:
-    the last state of alerts that have no record in the topic, by fingerprint.
+    the last state of alerts that have no record in the topic, by fingerprint. `topic_id`: of the
+    topic that has these offsets, where it has an id.
     """
 
     done: Annotated[list[Range], Meta(max_length=2000)] = []
     packed: str = ""
     own: Annotated[dict[str, KnownState], Meta(max_length=MAX_OWN)] = {}
+    topic_id: str | None = None
 
 
 class Commit(Struct, frozen=True):
@@ -102,8 +104,16 @@ class Offsets:
     earlier run has committed.
     """
 
-    def __init__(self, commits: dict[int, Commit], partitions: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        commits: dict[int, Commit],
+        partitions: Iterable[int] = (),
+        topic_id: str | None = None,
+    ) -> None:
         self._partitions = {number: _Partition() for number in partitions}
+        self._topic_id = topic_id
+        # Records of a deleted topic that were pending: a new one has the same offsets.
+        self._deleted: Counter[Position] = Counter()
         self.fresh = not commits
         self.own: OrderedDict[str, KnownState] = OrderedDict()
         for number, each in commits.items():
@@ -112,6 +122,13 @@ class Offsets:
                 each.offset, settled_ranges(metadata, each.offset)
             )
             self.own.update(metadata.own)
+
+    def begin_again(self, topic_id: str | None) -> None:
+        """There is a new topic under the name: its offsets begin at 0, and none is settled."""
+        self._topic_id = topic_id
+        for number, partition in self._partitions.items():
+            self._deleted.update((number, offset) for offset in partition.pending)
+            self._partitions[number] = _Partition()
 
     def settled_before(self, position: Position) -> bool:
         """Whether an earlier run settled this record."""
@@ -131,7 +148,9 @@ class Offsets:
 
     def settle(self, position: Position | None) -> None:
         """A record was delivered, or needs no delivery."""
-        if position is not None:
+        if position is not None and self._deleted[position] > 0:
+            self._deleted[position] -= 1
+        elif position is not None:
             partition, offset = position
             self._partitions[partition].pending.discard(offset)
 
@@ -154,17 +173,19 @@ class Offsets:
         result: dict[int, Commit] = {}
         for number in sorted(self._partitions):
             offset, done = self._partitions[number].progress()
-            result[number] = Commit(offset, _encode(done, offset, {} if result else dict(self.own)))
+            own = {} if result else dict(self.own)
+            metadata = Metadata(done, own=own, topic_id=self._topic_id)
+            result[number] = Commit(offset, _encode(metadata, offset))
         return result
 
 
-def _encode(done: list[Range], offset: int, own: dict[str, KnownState]) -> str:
+def _encode(metadata: Metadata, offset: int) -> str:
     """JSON that fits. The records of ranges left out are posted again after a restart."""
-    metadata = Metadata(done, own=own)
+    done = metadata.done
     while len(text := json.encode(metadata).decode()) > MAX_METADATA_BYTES:
         if metadata.packed:
             done = done[: len(done) // 2]
-        metadata = Metadata(packed=pack(done, offset), own=own)
+        metadata = structs.replace(metadata, done=[], packed=pack(done, offset))
     return "" if text == "{}" else text
 
 

@@ -73,6 +73,11 @@ class Sender:
             self._store = store
             self._state.attach(offsets)
 
+    def begin_again(self, topic_id: str | None) -> None:
+        """The alerts topic was deleted and created again: all of its records are new."""
+        with self._changed:
+            self._state.offsets.begin_again(topic_id)
+
     def offer_own(self, own: Iterable[Alert]) -> None:
         """Takes alerts without a record while no topic can be read: time alone moves nothing."""
         with self._changed:

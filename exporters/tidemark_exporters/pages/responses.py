@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Final
 
 from tidemark.web.exchange import PLAIN, SECURITY, Response
-from tidemark_exporters.export.negotiation import accepts_gzip
+from tidemark.web.negotiation import accepts_gzip
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages import api
 from tidemark_exporters.pages.alerts import AlertHistory

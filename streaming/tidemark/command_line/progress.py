@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from tidemark.command_line.output import echo
 
 LINE_SECONDS: Final = 10.0
 
@@ -37,6 +38,6 @@ def progress_bar(verb: str) -> Iterator[Callable[[float, str], None]]:
         nonlocal last
         if time.monotonic() - last >= LINE_SECONDS:
             last = time.monotonic()
-            click.echo(f"{verb}: {done:.0%}, {name}", err=True)
+            echo(f"{verb}: {done:.0%}, {name}", err=True)
 
     yield line

@@ -67,6 +67,11 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_export_records_read_total": "Records read from Tidemark's topics.",
         "tidemark_export_records_undecodable_total": "Skipped records that cannot be decoded.",
     },
+    ("export", "counter", "topics", ("topic",)): {
+        "tidemark_export_replaced_topics_total": (
+            "Times that a topic was found deleted and created again."
+        ),
+    },
     ("export", "counter", "failures", ("part",)): {
         "tidemark_export_failures_total": (
             "What the exporter left out because of an error: the series of a view, a refresh, the "

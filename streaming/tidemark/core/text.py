@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
@@ -58,6 +59,21 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def printable(text: str) -> str:
+    """With JSON's escapes for what a terminal interprets: controls, line ends, marks of direction.
+
+    As a separator and a format character do not print either, they are escaped too.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, line by line."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def has_control_character(text: str) -> bool:
     """Whether it has one of C0 or C1: NUL, a tab, a line end, an escape."""
     return any(unicodedata.category(character) == "Cc" for character in text)
@@ -65,6 +81,7 @@ def has_control_character(text: str) -> bool:
 
 def table(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
     """Rows of equal length as lines, in columns; those in `right` are flush right."""
+    rows = [list(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -75,11 +92,18 @@ def table(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[st
     ]
 
 
-def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Rows as CSV. None is empty."""
+def csv_text(rows: Iterable[Iterable[object]], *, exact: bool = False) -> str:
+    """Rows as CSV. None is empty. Unless `exact`, what spreadsheets compute begins with '."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
+    quoted = (
+        [f"'{each}" if not exact and _is_formula(each) else each for each in row] for row in rows
+    )
+    csv.writer(out, lineterminator="\n").writerows(quoted)
     return out.getvalue()
+
+
+def _is_formula(cell: object) -> bool:
+    return isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
 def answer_text(error: str) -> str:

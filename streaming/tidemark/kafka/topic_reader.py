@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import structlog
@@ -12,7 +13,7 @@ from kafka import errors as kafka_errors
 
 from tidemark.core.errors import ClusterError
 from tidemark.kafka.client import make_consumer, reason_of
-from tidemark.kafka.topics import absence
+from tidemark.kafka.topics import absence, describe_topic
 from tidemark.settings import Connection
 
 POLL_MS: Final = 200
@@ -43,7 +44,8 @@ class TopicReader:
     """The partitions of one topic, in order within a partition. Used by one thread.
 
     Reading begins at the beginning. `fetch` and `read_to_end` raise ClusterError on any failure;
-    `poll`, `caught_up` and `end_now` ride out an outage, which is logged once.
+    `poll`, `caught_up` and `end_now` ride out an outage, which is logged once. `poll` also begins
+    again where the topic is deleted and created again, and calls `on_replaced` then.
     """
 
     def __init__(
@@ -61,6 +63,13 @@ class TopicReader:
         self.topic = topic
         # Whether no broker answered the last request.
         self.is_interrupted = False
+        self.on_replaced: Callable[[], None] = lambda: None
+        self._connection = connection
+        # Where it is known: see `look`.
+        self.topic_id: str | None = None
+        self._is_replaced = False
+        # By partition, the offset after the last record.
+        self._next: dict[int, int] = {}
         self._consumer = make_consumer(
             connection,
             group_id=None,
@@ -99,6 +108,7 @@ class TopicReader:
         for number, partition in self._partitions.items():
             offset = max(self.beginning[number], (positions or {}).get(number, 0))
             self._consumer.seek(partition, offset)
+        self._next = {}
 
     def narrow(self, numbers: Collection[int], since: float) -> None:
         """Goes on with these partitions, from the first record written since (Unix seconds)."""
@@ -143,13 +153,48 @@ class TopicReader:
 
     def poll(self, timeout_ms: int) -> list[Message]:
         """As `fetch`; empty while no broker answers. Reading goes on when one does."""
-        messages = self._unless_interrupted(lambda: self.fetch(timeout_ms))
+        messages = self._unless_interrupted(lambda: self._fetch_newest(timeout_ms))
         if messages is None:
             return []
         if self.is_interrupted:
             self.is_interrupted = False
             log.info("topic can be read again", topic=self.topic)
         return messages
+
+    def look(self) -> None:
+        """Reads the topic's id, which brokers have from Kafka 2.8 on. Raises ClusterError.
+
+        Where it is another one, `poll` begins again. From any thread.
+        """
+        found = describe_topic(self._connection, self.topic).topic_id
+        if found is not None:
+            self._is_replaced |= self.topic_id not in {None, found}
+            self.topic_id = found
+
+    def _fetch_newest(self, timeout_ms: int) -> list[Message]:
+        messages = [] if self._is_replaced else self.fetch(timeout_ms)
+        # The client begins at the start by itself, where the new topic is shorter than the old one.
+        if not self._is_replaced and not self._goes_back(messages):
+            return messages
+        self._is_replaced = True
+        self.beginning = self._offsets(self._consumer.beginning_offsets)
+        self.end = self._offsets(self._consumer.end_offsets)
+        self.start()
+        self._is_replaced, self.topic_id = False, None
+        with suppress(ClusterError):
+            self.look()
+        log.error(
+            "topic was deleted and created again: it is read from its start",
+            topic=self.topic,
+            cure="see who may delete the topic: tidemark check-config --acls",
+        )
+        self.on_replaced()
+        return []
+
+    def _goes_back(self, messages: list[Message]) -> bool:
+        back = any(each.offset < self._next.get(each.partition, 0) for each in messages)
+        self._next.update((each.partition, each.offset + 1) for each in messages)
+        return back
 
     def caught_up(self) -> bool:
         """Whether everything up to the end as of the start has been read."""

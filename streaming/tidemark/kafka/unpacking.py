@@ -17,6 +17,8 @@ from kafka import codec as kafka_codec
 
 # The records of a compressed batch are unpacked up to this size.
 MAX_UNPACKED_BYTES: Final = 64 * 1024 * 1024
+# Of one gzip stream.
+MAX_MEMBERS: Final = 64
 NAMES: Final = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 PACKAGES: Final = {"snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}
 _CHUNK: Final = 1024 * 1024
@@ -110,9 +112,12 @@ def _missing(name: str) -> str:
 
 
 def _gunzip(data: bytes, bound: int) -> bytes:
-    """All members, as Java reads them."""
-    found, rest = bytearray(), data
+    """All members, as Java reads them. Writers make one; each of many copies what follows it."""
+    found, rest, members = bytearray(), data, 0
     while rest:
+        members += 1
+        if members > MAX_MEMBERS:
+            raise DamagedRecordsError(f"its records are in more than {MAX_MEMBERS} gzip members")
         unpacker = zlib.decompressobj(wbits=31)
         while rest and not unpacker.eof:
             found += unpacker.decompress(rest, _CHUNK)

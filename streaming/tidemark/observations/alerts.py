@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import click
 import msgspec
 
+from tidemark.command_line.output import echo
 from tidemark.core.alert_records import decode_alerts
 from tidemark.core.codec import UNREADABLE
 from tidemark.core.errors import WireError
@@ -33,7 +33,7 @@ def alerts_of_file(source: str, detection: Detection, verb: str) -> Iterator[Ale
     """
 
     def report(text: str) -> None:
-        click.echo(f"{verb}: {text}", err=True)
+        echo(f"{verb}: {text}", err=True)
 
     check_sources([source])
     reducer = LineReducer(detection)

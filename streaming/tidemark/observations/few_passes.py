@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
-import click
 import msgspec
 
 from tidemark.collect.cluster_choice import select_clusters
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.metadata.refusals import ASKED, refusal_line
 from tidemark.command_line.options import require_one
+from tidemark.command_line.output import echo
 from tidemark.core.broker_outcomes import BrokerFinding
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Batch
@@ -110,7 +110,7 @@ def report_problems(done: FinishedPass, whats: Collection[str]) -> None:
     On standard error.
     """
     for finding in done.findings:
-        click.echo(finding, err=True)
+        echo(str(finding), err=True)
     for what in ASKED:
         if what in whats and what in done.refused:
-            click.echo(refusal_line(what, done.refused[what]), err=True)
+            echo(refusal_line(what, done.refused[what]), err=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import click
-
 from tidemark.command_line.options import require_one
+from tidemark.command_line.output import echo
 from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews
@@ -22,7 +21,7 @@ def read_recording(
     found = ClusterViews(detection)
     reducer = LineReducer(detection, found.fold)
     for line in read_lines([source]):
-        reducer.alerts(line, [source], lambda text: click.echo(f"{verb}: {text}", err=True))
+        reducer.alerts(line, [source], lambda text: echo(f"{verb}: {text}", err=True))
     return found, choose_recorded(found.clusters, name, source)
 
 

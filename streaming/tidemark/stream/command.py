@@ -14,6 +14,7 @@ from typing import Final
 import click
 
 from tidemark.command_line.options import config_option, load_long_running, log_options
+from tidemark.command_line.output import echo
 from tidemark.command_line.signals import signals_call
 from tidemark.core.errors import TidemarkError
 from tidemark.core.extras import missing_package
@@ -54,7 +55,7 @@ def stream(config: Path | None, checkpoint: str | None, once: bool, prepare: boo
     settings = load_long_running(config, flags={"stream.checkpoint": checkpoint})
     if prepare:
         jars = prepare_java(settings)
-        click.echo(f"Spark's Kafka connector: {len(jars)} jars in {jars[0].parent}")
+        echo(f"Spark's Kafka connector: {len(jars)} jars in {jars[0].parent}")
         return
     run(settings, once)
 
@@ -67,7 +68,7 @@ def main() -> None:
         except ModuleNotFoundError as error:
             raise missing_package("stream", error) from None
     except TidemarkError as error:
-        click.echo(f"tidemark stream: {error}", err=True)
+        echo(f"tidemark stream: {error}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()

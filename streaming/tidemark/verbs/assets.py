@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from tidemark.assets import list_assets
+from tidemark.command_line.output import echo
 from tidemark.core.errors import TidemarkError
 from tidemark.detect.thresholds import RUNBOOK_URL
 from tidemark.settings.forms import published_problem
@@ -26,7 +27,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def list_command(as_json: bool) -> None:
     """Print the path of each file."""
     paths = [path for path, _ in list_assets()]
-    click.echo(json.dumps({"files": paths}) if as_json else "\n".join(paths))
+    echo(json.dumps({"files": paths}) if as_json else "\n".join(paths))
 
 
 @assets.command()
@@ -66,9 +67,9 @@ def export(folder: Path, runbook_url: str | None, force: bool, as_json: bool) ->
     except OSError as error:
         raise TidemarkError(f"cannot write {error.filename}: {error.strerror}.") from None
     if as_json:
-        click.echo(json.dumps({"folder": str(folder), "files": sorted(map(str, wanted))}))
+        echo(json.dumps({"folder": str(folder), "files": sorted(map(str, wanted))}))
     else:
-        click.echo(f"{len(wanted)} files written to {folder}")
+        echo(f"{len(wanted)} files written to {folder}")
 
 
 def _differs(path: Path, content: bytes) -> bool:

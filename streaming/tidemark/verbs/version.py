@@ -9,6 +9,7 @@ from importlib import metadata
 import click
 
 from tidemark import __version__
+from tidemark.command_line.output import echo
 
 
 @click.command("version")
@@ -22,7 +23,7 @@ def version(as_json: bool) -> None:
         except metadata.PackageNotFoundError:
             found[package] = None
     if as_json:
-        click.echo(json.dumps(found))
+        echo(json.dumps(found))
         return
     for name, number in found.items():
-        click.echo(f"{name} {number or 'not installed'}")
+        echo(f"{name} {number or 'not installed'}")

@@ -23,7 +23,7 @@ _NOBODY: Final = "$2b$10$......................kdQsEnKTZ8yKGRTTCZm4hJxRVA1v9Gy"
 
 
 class BasicAuthentication:
-    """Checks the header Authorization. From any thread; computes one hash at a time."""
+    """Checks the header Authorization. From any thread."""
 
     def __init__(self, users: Mapping[str, str]) -> None:
         self._users = dict(users)
@@ -40,15 +40,15 @@ class BasicAuthentication:
 
     def check(self, header: str) -> bool:
         digest = self._digest(header)
-        with self._lock:
-            answer = self._recall(digest)
-            if answer is None:
-                answer = self._compute(header)
+        answer = self._recall(digest)
+        if answer is None:
+            answer = self._compute(header)
+            with self._lock:
                 remembered = self._right if answer else self._wrong
                 remembered[digest] = None
                 if len(remembered) > MAX_REMEMBERED:
                     remembered.popitem(last=False)
-            return answer
+        return answer
 
     def _recall(self, digest: bytes) -> bool | None:
         if digest in self._right:

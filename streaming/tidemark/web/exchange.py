@@ -36,9 +36,12 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
+    """`shared`: what comes before the body and is held by others too, and so is not copied."""
+
     status: HTTPStatus
     headers: Headers
     body: bytes
+    shared: tuple[bytes, ...] = ()
 
 
 App = Callable[[Request], Response]

@@ -25,6 +25,7 @@ from tidemark.web.exchange import (
     Response,
     plain_error,
 )
+from tidemark.web.hosts import is_expected
 from tidemark.web.options import WebFile, load_certificate, make_context, read_web_file
 
 # Between two looks at the files.
@@ -36,8 +37,14 @@ log = structlog.get_logger()
 class Gate:
     """Raises ConfigError where the file, or one that it names, cannot be used."""
 
-    def __init__(self, path: Path | None, error_page: ErrorPage = plain_error) -> None:
-        self._path, self._error_page = path, error_page
+    def __init__(
+        self,
+        path: Path | None,
+        error_page: ErrorPage = plain_error,
+        names: frozenset[str] = frozenset(),
+    ) -> None:
+        """`names` of the server, beside those that `tidemark.web.hosts` knows."""
+        self._path, self._error_page, self._names = path, error_page, names
         self._file = WebFile() if path is None else read_web_file(path)
         tls = self._file.tls_server_config
         self.context = None if tls is None or path is None else make_context(path, tls)
@@ -55,6 +62,18 @@ class Gate:
             HTTPStatus.METHOD_NOT_ALLOWED,
             f"only {names} are answered.",
             [("Allow", ", ".join(METHODS))],
+        )
+
+    def refuse_host(self, asked: Request) -> Response | None:
+        """No stranger's page has our password, nor a certificate for its name."""
+        is_open = self.context is None and not self._file.basic_auth_users
+        if not is_open or is_expected(asked.headers.get("Host", ""), self._names):
+            return None
+        return self._failure(
+            asked,
+            HTTPStatus.MISDIRECTED_REQUEST,
+            "the request's Host is no name of this server: use its address, or the name in its "
+            "listen option or in notify.external_url, or set up TLS or users.",
         )
 
     def admits(self, asked: Request) -> bool | None:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tidemark.core.leader_epochs import LineageEntries
 from tidemark.core.records import Alert
-from tidemark.core.text import duration
+from tidemark.core.text import duration, printable
 
 
 def is_about(alert: Alert, topic: str | None, partition: int | None, brokers: list[int]) -> bool:
@@ -77,11 +77,6 @@ def happenings(step: Step) -> list[str]:
     shown = (alert for alert in step.alerts if not _repeats(alert))
     texts = [*step.changes, *map(alert_text, shown)]
     return [printable(text) for text in texts]
-
-
-def printable(text: str) -> str:
-    """Without what a terminal would interpret."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _repeats(alert: Alert) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from tidemark.command_line import output
 from tidemark.command_line.arguments import FiniteRange
 from tidemark.command_line.options import (
     bootstrap_option,
@@ -82,7 +83,7 @@ def ack(
             return
         selected = select_alerts(newest, selector)
         to_close = [alert for alert in selected if is_open(alert)]
-        echo: Callable[[str], object] = (lambda _: None) if as_json else click.echo
+        echo: Callable[[str], object] = (lambda _: None) if as_json else output.echo
         for alert in selected:
             if not is_open(alert):
                 ended = f"{alert.reason or 'resolved'} at {rfc3339(alert.ends_at or alert.at)}"
@@ -95,7 +96,7 @@ def ack(
             closed = [alert for alert in to_close if alert not in waiting]
             before = [alert for alert in selected if not is_open(alert)]
             document = {"by": by, "closed": closed, "already_closed": before, "sent": waiting}
-            click.echo(msgspec.json.encode(document))
+            output.echo(msgspec.json.encode(document))
 
 
 def _login_name() -> str:
@@ -108,7 +109,7 @@ def _login_name() -> str:
 
 def _list(alerts: Sequence[Alert], *, as_json: bool) -> None:
     if as_json:
-        click.echo(msgspec.json.encode({"open": alerts}))
+        output.echo(msgspec.json.encode({"open": alerts}))
         return
     rows = [
         (
@@ -120,7 +121,7 @@ def _list(alerts: Sequence[Alert], *, as_json: bool) -> None:
         for a in alerts
     ]
     lines = table([("FINGERPRINT", "SINCE", "SEVERITY", "DESCRIPTION"), *rows])
-    click.echo("\n".join(lines) if rows else "no event alert is open.")
+    output.echo("\n".join(lines) if rows else "no event alert is open.")
 
 
 def _send(settings: Settings, records: list[bytes]) -> None:

@@ -21,6 +21,7 @@ from tidemark.command_line.options import (
     config_option,
     load_with,
 )
+from tidemark.command_line.output import echo
 from tidemark.command_line.progress import progress_bar
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import counted
@@ -136,7 +137,7 @@ def audit(
         sent = events(reports, time.time())
         publish_findings(settings, cluster.name, sent)
         topic = settings.topics.replica_state
-        click.echo(f"sent {counted(len(sent), 'event')} to {topic}.", err=True)
+        echo(f"sent {counted(len(sent), 'event')} to {topic}.", err=True)
     _check_compared(reports)
     return FINDING if found else 0
 
@@ -157,7 +158,7 @@ def _print(
 ) -> None:
     names = source.names if isinstance(source, FolderSource) else {}
     if as_json:
-        click.echo(
+        echo(
             msgspec.json.encode(
                 document(
                     reports,
@@ -169,8 +170,8 @@ def _print(
         )
         return
     for broker, folder in names.items():
-        click.echo(f"broker {broker}: {folder}")
-    click.echo("\n".join(as_text(reports, read)))
+        echo(f"broker {broker}: {folder}")
+    echo("\n".join(as_text(reports, read)))
 
 
 def _check_compared(reports: Sequence[PartitionReport]) -> None:

@@ -6,8 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-import click
-
+from tidemark.command_line.output import echo
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings
 
@@ -94,7 +93,7 @@ def _check_receivers(settings: Settings) -> None:
         from tidemark.web.http_client import make_clients
     except ModuleNotFoundError as error:
         # The exporter's packages are installed only where it runs.
-        click.echo(f"receivers are not checked: {error.name} is not installed here", err=True)
+        echo(f"receivers are not checked: {error.name} is not installed here", err=True)
         return
     for route in settings.notify.routes:
         make_clients(route)

@@ -13,6 +13,7 @@ import msgspec
 import tidemark.settings
 from tidemark.command_line.completion import complete_receivers
 from tidemark.command_line.options import command_config_option, config_option, load_with
+from tidemark.command_line.output import echo
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.settings import Settings
 from tidemark.settings.alert_choice import choice_warnings
@@ -69,7 +70,7 @@ def check_config(
     Exit status: 0 valid, 2 invalid, 1 no connection or no delivery.
     """
     if schema:
-        click.echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
+        echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
         return
     # `tidemark version` also works without kafka-python.
     from tidemark.verbs.check_config.check_files import check_files
@@ -89,7 +90,7 @@ def check_config(
             report.test_receiver(settings, test_receiver)
     finally:
         if as_json:
-            click.echo(json.dumps(report.document))
+            echo(json.dumps(report.document))
 
 
 class _Report:
@@ -122,7 +123,7 @@ class _Report:
 
     def _echo(self, line: str, *, err: bool = False) -> None:
         if not self._as_json:
-            click.echo(line, err=err)
+            echo(line, err=err)
 
     def show_acls(self, settings: Settings) -> None:
         from tidemark.verbs.check_config.acls import all_commands

@@ -22,6 +22,7 @@ from tidemark.command_line.options import (
     load_with,
     refuse_both,
 )
+from tidemark.command_line.output import echo
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.records import View
 from tidemark.kafka.client import choose_connection
@@ -77,9 +78,9 @@ def choose_leader(
     made = leader_choice.choose_leader(view)
     commands = [] if made.best is None else election_commands(view, made.best, servers)
     if as_json:
-        click.echo(msgspec.json.encode(document(view, made, commands)))
+        echo(msgspec.json.encode(document(view, made, commands)))
     else:
-        click.echo("\n".join(as_text(view, made, commands)))
+        echo("\n".join(as_text(view, made, commands)))
     return 0 if made.best is not None and made.best.loses_nothing else FINDING
 
 
@@ -132,10 +133,10 @@ def _stored(settings: Settings, bootstrap: str | None, view: View) -> View | Non
             view.partition,
         )
     except (ClusterError, ConfigError) as error:
-        click.echo(f"choose-leader: earlier samples are not known: {error}", err=True)
+        echo(f"choose-leader: earlier samples are not known: {error}", err=True)
         return None
     if found is None:
-        click.echo(
+        echo(
             f"choose-leader: {settings.topics.partition_views} has no view of this partition: "
             "earlier samples are not known.",
             err=True,

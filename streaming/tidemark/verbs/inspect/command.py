@@ -24,6 +24,7 @@ from tidemark.command_line.options import (
     config_option,
     load_with,
 )
+from tidemark.command_line.output import echo
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
 from tidemark.kafka.client import choose_connection
@@ -116,7 +117,7 @@ def show_replicas(
         raise ClusterError(f"topic {topic} has no partition {partition}.")
     for observation in selected:
         if as_json:
-            click.echo(msgspec.json.encode(observation))
+            echo(msgspec.json.encode(observation))
             continue
         lines = replica_table(observation)
         if partition is not None:
@@ -125,8 +126,8 @@ def show_replicas(
                 cluster, topic, partition, len(observations), observation.leader
             )
             lines += [] if coordinated is None else ["", coordinated]
-        click.echo(heading(observation))
-        click.echo("\n".join(f"  {line}".rstrip() for line in lines) + "\n")
+        echo(heading(observation))
+        echo("\n".join(f"  {line}".rstrip() for line in lines) + "\n")
 
 
 def observe_topic(cluster: Cluster, settings: Collect, topic: str) -> list[Observation]:

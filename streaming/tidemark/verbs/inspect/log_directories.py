@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-import click
 import msgspec
 
 from tidemark.collect.sources.log_directories.directory import (
@@ -19,6 +18,7 @@ from tidemark.collect.sources.log_directories.formats import TopicPartition
 from tidemark.collect.sources.log_directories.segments import Segments, read_segments
 from tidemark.collect.sources.log_directories.sidecar import identify
 from tidemark.command_line.arguments import FINDING
+from tidemark.command_line.output import echo
 from tidemark.core.errors import ClusterError
 from tidemark.core.text import known, table, utc
 
@@ -54,13 +54,13 @@ def show_log_directories(
         if as_json:
             _print_lines(directory, broker, selected)
         else:
-            click.echo(directory_heading(directory, broker))
+            echo(directory_heading(directory, broker))
             segments = _read_segments(directory, selected)
             lines = partition_table(selected, segments)
-            click.echo("\n".join(f"  {line}" for line in lines) + "\n")
+            echo("\n".join(f"  {line}" for line in lines) + "\n")
     errors = [str(error) for directory in found for error in directory.errors]
     for error in errors:
-        click.echo(f"tidemark: {error}", err=True)
+        echo(f"tidemark: {error}", err=True)
     if not shown and topic is not None:
         name = topic if partition is None else f"{topic}-{partition}"
         raise ClusterError(f"these log directories have no folder of {name}.")
@@ -139,4 +139,4 @@ def _print_lines(
             **(segments[topic, number]._asdict() if (topic, number) in segments else {}),
         }
         known = {name: value for name, value in line.items() if value is not None}
-        click.echo(msgspec.json.encode(known))
+        echo(msgspec.json.encode(known))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import click
 import msgspec
 
 from tidemark.assess.losses import Loss, LossFilter, read_losses
 from tidemark.command_line.arguments import FINDING
+from tidemark.command_line.output import echo
 from tidemark.core.text import counted, csv_text, table
 from tidemark.observations.alerts import alerts_of_file, alerts_of_topic
 from tidemark.settings import Settings
@@ -35,20 +35,20 @@ def show_losses(
     )
     losses = [loss for loss in read_losses(alerts) if wanted.matches(loss)]
     if form == "csv":
-        click.echo(as_csv(losses), nl=False)
+        echo(as_csv(losses), nl=False)
     elif form == "json":
         for loss in losses:
-            click.echo(msgspec.json.encode(loss))
+            echo(msgspec.json.encode(loss))
     elif losses:
         records = counted(sum(loss.end - loss.start for loss in losses), "committed record")
-        click.echo("\n".join(as_table(losses)))
-        click.echo(
+        echo("\n".join(as_table(losses)))
+        echo(
             f"\n{records} lost in {counted(len(losses), 'range')}. "
             "The second offset of a range is not lost."
         )
     else:
         where = "" if wanted == LossFilter() else " there"
-        click.echo(f"no committed record is known to be lost{where}.")
+        echo(f"no committed record is known to be lost{where}.")
     return FINDING if losses else 0
 
 

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from tidemark.command_line.options import config_option
+from tidemark.command_line.output import echo
 from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import Detection
 from tidemark.garbage_collector import collect_seldom
@@ -77,7 +78,7 @@ def show_timeline(sources: tuple[str, ...], detection: Detection, *, as_json: bo
             # One write for a line of input: a pipe shows a pass at once.
             values = [row.value for row in found if row.value is not None]
             if values:
-                click.echo(b"\n".join(values))
+                echo(b"\n".join(values))
         reducer.check_readable(sources)
         return
     rows = itertools.chain.from_iterable(rows_of_lines)
@@ -87,7 +88,7 @@ def show_timeline(sources: tuple[str, ...], detection: Detection, *, as_json: bo
         _report("no partition was observed.")
     else:
         for text in itertools.chain((LEGEND, first), texts):
-            click.echo(text)
+            echo(text)
     reducer.check_readable(sources)
 
 
@@ -105,10 +106,10 @@ def show_difference(
     before.check_readable(sources)
     changes = compare(old, new)
     for change in changes:
-        click.echo(msgspec.json.encode(change.document()) if as_json else change.line())
+        echo(msgspec.json.encode(change.document()) if as_json else change.line())
     totals = {"type": "summary", "before": old.counts(), "after": new.counts()}
-    click.echo(msgspec.json.encode(totals) if as_json else summary(old, new, changes))
+    echo(msgspec.json.encode(totals) if as_json else summary(old, new, changes))
 
 
 def _report(text: str) -> None:
-    click.echo(f"replay: {text}", err=True)
+    echo(f"replay: {text}", err=True)

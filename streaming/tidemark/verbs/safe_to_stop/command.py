@@ -22,6 +22,7 @@ from tidemark.command_line.options import (
     load_with,
     refuse_both,
 )
+from tidemark.command_line.output import echo
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.records import View
 from tidemark.core.text import duration
@@ -99,7 +100,7 @@ def safe_to_stop(
     else:
         live = live_cluster(settings, bootstrap, name)
         verdict = judge_live(live, settings, brokers, racks, wait_seconds)
-    click.echo(msgspec.json.encode(verdict.document()) if as_json else "\n".join(as_text(verdict)))
+    echo(msgspec.json.encode(verdict.document()) if as_json else "\n".join(as_text(verdict)))
     return 0 if verdict.safe else FINDING
 
 
@@ -121,7 +122,7 @@ def judge_live(
         if not verdict.safe and time.monotonic() - shown_at >= PROGRESS_SECONDS:
             shown_at = time.monotonic()
             waited = duration(seconds * 1000)
-            click.echo(f"{VERB}: after {waited}: {conclusion(verdict)}", err=True)
+            echo(f"{VERB}: after {waited}: {conclusion(verdict)}", err=True)
         return verdict.safe
 
     found = observe_cluster(cluster, settings, is_done)

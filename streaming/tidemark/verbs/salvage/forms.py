@@ -35,7 +35,7 @@ def csv_line(record: SavedRecord, *, text: bool) -> str:
     """One line with its end. Unknown values are empty, and headers JSON."""
     document = _document(record, text=text)
     document["headers"] = msgspec.json.encode(document["headers"]).decode()
-    return csv_text([[document[name] for name in COLUMNS]])
+    return csv_text([[document[name] for name in COLUMNS]], exact=not text)
 
 
 def table_lines(records: Sequence[SavedRecord]) -> list[str]:

@@ -8,8 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-import click
-
+from tidemark.command_line.output import echo
 from tidemark.command_line.progress import progress_bar
 from tidemark.core.text import counted, csv_text
 from tidemark.observations.few_passes import live_cluster
@@ -62,25 +61,23 @@ def print_records(run: Run, form: str, output: IO[str] | None, *, text: bool) ->
 
     def take(_lost: LostRange, record: SavedRecord) -> None:
         if form == "jsonl":
-            click.echo(forms.json_line(record, text=text).decode(), output)
+            echo(forms.json_line(record, text=text).decode(), output)
         elif form == "csv":
-            click.echo(forms.csv_line(record, text=text), output, nl=False)
+            echo(forms.csv_line(record, text=text), output, nl=False)
         elif len(shown) < MAX_ROWS:
             shown.append(record)
 
     if form == "csv":
-        click.echo(csv_text([forms.COLUMNS]), output, nl=False)
+        echo(csv_text([forms.COLUMNS]), output, nl=False)
     found = run.read(take)
     if shown:
-        click.echo("\n".join(forms.table_lines(shown)), output)
+        echo("\n".join(forms.table_lines(shown)), output)
         more = sum(each.tally.found for each in found) - len(shown)
         if more:
-            click.echo(f"and {counted(more, 'more record')}; --format jsonl has all.", output)
-        click.echo("", output)
+            echo(f"and {counted(more, 'more record')}; --format jsonl has all.", output)
+        echo("", output)
     for each in found:
-        click.echo(
-            "\n".join(summary(each)), output if form == "table" else None, err=form != "table"
-        )
+        echo("\n".join(summary(each)), output if form == "table" else None, err=form != "table")
     return found
 
 
@@ -105,18 +102,18 @@ def produce(
         sender.count_partitions()
         found = run.read(take)
         for each in found:
-            click.echo("\n".join(summary(each)))
+            echo("\n".join(summary(each)))
             if records[each.lost]:
-                click.echo(
+                echo(
                     f"  {counted(records[each.lost], 'record')}, "
                     f"{counted(sizes[each.lost], 'byte')}, to partition "
                     f"{sender.partition_for(each.lost.place[1])} of {target.topic}"
                 )
         if not execute:
-            click.echo("Nothing was sent. Add --execute to send it.")
+            echo("Nothing was sent. Add --execute to send it.")
             return found
         _send(found, sender, records.total())
-    click.echo(
+    echo(
         f"{counted(sender.acknowledged, 'record')} sent to {target.topic} and acknowledged by all "
         f"in-sync replicas. The headers {ORIGIN}* name the origin."
     )

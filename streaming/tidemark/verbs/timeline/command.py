@@ -19,6 +19,7 @@ from tidemark.command_line.options import (
     config_option,
     load_with,
 )
+from tidemark.command_line.output import echo
 from tidemark.command_line.progress import progress_bar
 from tidemark.core.errors import ConfigError
 from tidemark.core.step_table import WIDTH
@@ -101,9 +102,7 @@ def timeline(
             f"--since {start} is after --until {until}; give an earlier --since or a later --until."
         )
     if sources:
-        cluster, line = of_recordings(
-            sources, wanted, settings.detect, partial(click.echo, err=True)
-        )
+        cluster, line = of_recordings(sources, wanted, settings.detect, partial(echo, err=True))
         subject = Subject(cluster, topic, partition, ", ".join(sources))
     else:
         settings.kafka = choose_connection(settings, bootstrap)
@@ -111,9 +110,9 @@ def timeline(
             cluster, line = of_topics(settings, wanted, report)
         subject = Subject(cluster, topic, partition, settings.topics.replica_state)
     if is_json:
-        click.echo(msgspec.json.encode(as_json(subject, line)))
+        echo(msgspec.json.encode(as_json(subject, line)))
     elif as_md:
-        click.echo("\n".join(as_markdown(subject, line)))
+        echo("\n".join(as_markdown(subject, line)))
     else:
         columns = width or shutil.get_terminal_size((WIDTH, 0)).columns
-        click.echo("\n".join(as_text(subject, line, max(columns, MIN_WIDTH))))
+        echo("\n".join(as_text(subject, line, max(columns, MIN_WIDTH))))

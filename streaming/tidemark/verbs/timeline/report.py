@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tidemark.assess.incident.changes import brokers
-from tidemark.assess.incident.step import Step, happenings, printable
+from tidemark.assess.incident.step import Step, happenings
 from tidemark.assess.incident.timeline import Timeline
 from tidemark.assess.losses import LOSS
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert
-from tidemark.core.text import counted, duration, rfc3339, utc
+from tidemark.core.text import counted, duration, printable, rfc3339, utc
 from tidemark.verbs.timeline.table import table_lines
 
 LOSS_RISK: Final = alert_name("LOSS_RISK")

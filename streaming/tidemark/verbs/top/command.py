@@ -20,6 +20,7 @@ from tidemark.command_line.options import (
     load_long_running,
     log_options,
 )
+from tidemark.command_line.output import echo
 from tidemark.command_line.signals import signals_call
 from tidemark.core.errors import ConfigError
 from tidemark.garbage_collector import collect_seldom
@@ -175,7 +176,7 @@ def _print_blocks(source: Source, every: float, stop: threading.Event) -> None:
         shown, now = source.snapshot, time.monotonic()
         is_due = now >= next_at and shown is not None and shown.passes >= FIRST_PASS
         if shown is not None and shown is not printed and (is_due or is_last):
-            click.echo("\n".join(block(shown, since)) + "\n")
+            echo("\n".join(block(shown, since)) + "\n")
             printed, since, next_at = shown, shown.at, now + every
         if is_last or (shown is not None and shown.is_recorded):
             return

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-import click
-
+from tidemark.command_line.output import echo
 from tidemark.detect.thresholds import Detection
 from tidemark.observations.recorded_lines import check_sources, read_lines
 from tidemark.observations.recorded_views import choose_recorded
@@ -29,7 +28,7 @@ def read_recording(source: str, detection: Detection, cluster: str | None) -> Re
     check_sources([source])
     reducer = TopReducer(detection)
     ended: dict[str, float] = {}
-    for line in read_lines([source], lambda text: click.echo(f"top: {text}", err=True)):
+    for line in read_lines([source], lambda text: echo(f"top: {text}", err=True)):
         reducer.record(line.data if line.fault is None else b"", line.number)
         for name in reducer.clusters:
             at = reducer.ended_at(name)

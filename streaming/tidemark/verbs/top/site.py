@@ -8,9 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from prometheus_client import generate_latest
-from prometheus_client.openmetrics import exposition as openmetrics
-
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.reduce.rows import Row
@@ -87,11 +84,8 @@ class TopSite:
     def _waiting(self) -> list[str]:
         return [] if self._table.live else [NOT_READ]
 
-    def _render_own(self, *, openmetrics_format: bool = False) -> bytes:
+    def _render_own(self, openmetrics: bool) -> bytes:
         """The metrics of this process: those of a collector and those of an exporter."""
-        registry = self._collect_metrics.registry
-        exporters = self._metrics.render(openmetrics_format=openmetrics_format)
-        if not openmetrics_format:
-            return generate_latest(registry) + exporters
-        collectors = bytes(openmetrics.generate_latest(registry))  # type: ignore[no-untyped-call]
+        collectors = self._collect_metrics.registry.render(openmetrics)
+        exporters = self._metrics.registry.render(openmetrics)
         return collectors.removesuffix(END_MARK) + exporters

@@ -6,13 +6,12 @@ import time
 from pathlib import Path
 from typing import Final
 
-import click
-
 from tidemark.collect.cluster_choice import no_such_cluster
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.publish.pack import Packer
 from tidemark.collect.publish.publisher import LinePublisher
 from tidemark.collect.sources.metadata_log.folder import MetadataFolder
+from tidemark.command_line.output import echo
 from tidemark.core.errors import TidemarkError
 from tidemark.settings import Cluster, Settings
 
@@ -50,4 +49,4 @@ def write_metadata_folder(
 
 
 def _report(text: str) -> None:
-    click.echo(f"collect: {text}", err=True)
+    echo(f"collect: {text}", err=True)

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 # The names of the plain text format.
 _TEXT: Final = {"text/plain", "text/*", "*/*"}
+
+
+class Format(NamedTuple):
+    """Of an answer with metrics."""
+
+    openmetrics: bool
+    gzip: bool
+
+
+def requested_format(headers: Mapping[str, str]) -> Format:
+    return Format(
+        prefers_openmetrics(headers.get("Accept", "")),
+        accepts_gzip(headers.get("Accept-Encoding", "")),
+    )
 
 
 def prefers_openmetrics(accept: str) -> bool:
