@@ -118,7 +118,9 @@ def test_an_anomaly_ends_or_does_not_begin(first: Observation, second: Observati
 
 def test_a_former_leaders_lineage_is_compared_with_the_epoch_that_it_knows() -> None:
     state = fold(None, observation(leader=2, leader_epoch=5))
-    found = sparse_of(fold(state, observation(observed_at=11.0, lineage=[(5, 100)]))).anomalies
+    found = sparse_of(
+        fold(state, observation(observed_at=11.0, lineage=[(5, 100)], samples=[answer(1)]))
+    ).anomalies
     assert [(item.broker, item.what) for item in found] == [(1, ABOVE_KNOWN_EPOCH)]
 
 

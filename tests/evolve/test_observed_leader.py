@@ -14,6 +14,8 @@ from tidemark.core.offset_history import add_sample
 from tidemark.core.partition import PartitionState
 from tidemark.evolve.leadership import PREVIOUS_HISTORY_SECONDS
 
+# Where all replicas answered, the epochs of the partition would have gone back.
+OF_ONE = [answer(1), silent(2)]
 TWO_EPOCHS = fold(None, observation(), observation(leader=2, leader_epoch=5, committed=100))
 
 
@@ -37,7 +39,7 @@ def test_a_late_fenced_reading_is_true_of_its_own_epoch(
     known = list(TWO_EPOCHS.committed)
     assert [item.high_watermark for item in known] == [90, 100]
     others = [item for item in known if entry is None or item.epoch != entry.epoch]
-    after = fold(TWO_EPOCHS, observation(observed_at=12.0, **fields))
+    after = fold(TWO_EPOCHS, observation(observed_at=12.0, samples=OF_ONE, **fields))
     assert after.committed == ([entry, *others] if entry else known)
     assert TWO_EPOCHS.committed == known
 
@@ -57,7 +59,7 @@ def test_a_late_reading_counts_where_its_epoch_counted(
     fields: dict[str, Any], unclean_epoch: int | None, counts: bool
 ) -> None:
     before = replace(TWO_EPOCHS, unclean_epoch=unclean_epoch)
-    late = observation(observed_at=12.0, leader_epoch=4, committed=95, **fields)
+    late = observation(observed_at=12.0, leader_epoch=4, committed=95, samples=OF_ONE, **fields)
     assert fold(before, late).committed[0].high_watermark == (95 if counts else 90)
 
 

@@ -229,8 +229,7 @@ def is_epoch_back(state: PartitionState, event: Observation) -> bool:
     if any(sample.leader_epoch is None or sample.leader_epoch >= known for sample in answers):
         return False
     if state.topic_id is not None:
-        forgetful = {sample.broker for sample in answers if _forgot(state, sample)}
-        return forgetful >= set(state.assigned) > set()
+        return {sample.broker for sample in answers} >= set(state.assigned) > set()
     return len(answers) == len(event.samples) or any(_forgot(state, each) for each in answers)
 
 
