@@ -188,7 +188,7 @@ def _restored(plan: Script, rng: Random) -> Script:
 
 
 KINDS: Final[dict[str, Kind]] = {
-    "gap": Kind(2, _gap),
+    "gap": Kind(2, _gap, is_held_back=True),
     "recreated unseen": Kind(1, _recreated_unseen, is_held_back=True),
     "last known leader": Kind(1, _last_known_leader),
     "compaction": Kind(1, _compaction),

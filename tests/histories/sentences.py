@@ -29,7 +29,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("exposed", r"Another \d+ records? in .* may have been acknowledged", _anything),
     ],
     "KafkaUncleanElection": [
-        ("unclean", r"(?:Suspected u|U)nclean election: broker \d+ leads", _anything),
+        ("unclean", r"(?:Suspected u|U)nclean election: broker (\d+) leads", s.was_elected),
         ("one of two", r"Unclean or last known leader election: broker", s.none_eligible),
         ("last known", r"Last known leader election: broker (\d+)", s.last_known_leader),
         ("lacks", r"Committed records that it lacks are lost", _anything),
@@ -50,7 +50,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("diverged", r"Its log has other records where committed ones were", s.diverged),
     ],
     "KafkaElrElection": [
-        ("leads", r"Broker \d+ leads \S+ since epoch \d+", _anything),
+        ("leads", r"Broker (\d+) leads \S+ since epoch \d+", s.was_elected),
         ("sets", r"The in-sync set was .* and the eligible leader replicas were", _anything),
         ("has all", r"Its log has everything that was seen", s.elected_holds_all),
         ("either", r"Either it was still eligible, or it had st", s.eligible_or_last_known),
@@ -99,7 +99,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ),
         ("would be lost", r"Records \[(\d+), (\d+)\) would be lost if it led", _anything),
         ("leads without", r"It leads without records \[(\d+), (\d+)\)", _anything),
-        ("recovering", r"Broker (\d+) leads \S+ after an unclean election", _anything),
+        ("recovering", r"Broker (\d+) leads \S+ after an unclean election", s.leads_recovering),
         (
             "has all",
             r"Its log has everything that was seen to be committed, up to (\d+)",

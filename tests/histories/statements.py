@@ -39,6 +39,17 @@ def none_eligible(case: Case, match: Match) -> bool:
     return _election_kind(case) in {"last known leader", "unclean"}
 
 
+def was_elected(case: Case, match: Match) -> bool:
+    """The broker was elected in one of the epochs."""
+    if case.evidence.get("leader_epoch_after") is None:
+        return any(e.leader == int(match[1]) for e in case.truth.elections)
+    return any(e.leader == int(match[1]) for e in case.elections())
+
+
+def leads_recovering(case: Case, match: Match) -> bool:
+    return case.was(lambda record: record.recovering and record.leader == int(match[1]))
+
+
 def recovering(case: Case, match: Match) -> bool:
     """Both elections from outside of the sets are; it may say that it was the first kind."""
     if "not the last known leader" in match.string:
@@ -176,7 +187,15 @@ def leader_lacks_nothing(case: Case, match: Match) -> bool:
     leader = case.evidence["leader"]
     epoch = case.evidence.get("leader_epoch")
     records = case.committed_in(0, int(match[1]), epoch)
-    return case.holds(leader, [r for r in records if r not in case.claimed])
+    return case.holds(leader, [r for r in records if r not in case.claimed and _seen(case, r)])
+
+
+def _seen(case: Case, record: int) -> bool:
+    """Whether a pass could show that it was committed, before a leader lacked it."""
+    committed_at = case.truth.committed_at[record]
+    lost = (one.at for one in case.truth.leaderships if record in one.lost)
+    lost_at = min(lost, default=case.world.now)
+    return any(committed_at <= ended and began <= lost_at for began, ended in case.passes)
 
 
 def restarted(case: Case, match: Match) -> bool:
