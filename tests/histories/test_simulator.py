@@ -109,7 +109,7 @@ def case_of(text: str, name: str = "KafkaHwRegression", **evidence: object) -> C
     for number in range(1, 6):
         history.step(number)
     partition = history.world.partitions[0]
-    return Case(history.world, partition, alert(name, text, **evidence), 0, [(4.0, 4.0)], 0, set())
+    return Case(history.world, partition, alert(name, text, **evidence), 0, [(4.0, 6.0)], 0, set())
 
 
 def test_one_to_four_partitions_share_brokers_and_not_their_leader() -> None:
