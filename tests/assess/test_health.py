@@ -28,6 +28,7 @@ def view(**fields: Any) -> View:
         # Without a leader there is nothing to read: it is offline, or its leader is unknown.
         ({"leader": None, "leaderless": True}, False),
         ({"leader": None}, False),
+        ({"in_sync_replicas": None}, False),
     ],
 )
 def test_a_partition_without_a_reading_is_blind(fields: dict[str, Any], blind: bool) -> None:

@@ -50,6 +50,8 @@ class Admin:
         self.closed = False
 
     def api_versions(self) -> dict[int, tuple[int, int]]:
+        if self.metadata > 13:
+            raise ValueError("93 is not a valid ApiKey")
         return {3: (0, self.metadata)}
 
     def describe_topics(self, names: list[str] | None = None) -> list[dict[str, Any]]:
@@ -111,6 +113,14 @@ def test_a_start_says_that_writers_choose_the_times_of_events(ensure: Callable[.
     risk, cure = (str(entry["event"]) for entry in logs)
     assert risk.startswith(f"risk: who writes to {STATE} chooses the times of its records")
     assert cure.endswith("--add-config message.timestamp.type=LogAppendTime")
+
+
+def test_brokers_with_an_api_that_kafka_python_does_not_know_are_asked_by_name(
+    ensure: Callable[..., None],
+) -> None:
+    admin = Admin({STATE: 16}, metadata=14)
+    ensure(admin)
+    assert admin.created == [VIEWS, ALERTS, DEAD]
 
 
 def test_topics_are_created_by_their_request_alone_on_brokers_before_0_11(

@@ -61,7 +61,8 @@ def test_the_tables_list_the_drawn_values_and_a_divergence_is_named() -> None:
 def test_a_partition_that_was_not_seen() -> None:
     root = page_of(healthy_view("orders", 2, missed_passes=4, leaderless=True))
     assert root.one("ul", class_="states").text == (
-        "? Not seen the last passes missed it: neither healthy nor lost"
+        "? Not seen the last passes missed it, or none has read its offsets: neither healthy nor "
+        "lost"
     )
     assert figures_of(root)["Seen"] == "not nowmissed by 4 passes"
     assert "the data below is old" in root.one("main").one("p", class_="notice").text

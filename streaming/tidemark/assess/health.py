@@ -100,7 +100,7 @@ def judge_replication(view: View) -> Replication:
 
 def is_blind(view: View) -> bool:
     """Whether the last passes missed it, or no pass has read an offset of it while it is led."""
-    if view.missed_passes or view.leader is None:
+    if view.missed_passes or view.leader is None or view.in_sync_replicas is None:
         return view.missed_passes > 0
     known = (view.high_watermark, *(replica.log_end_offset for replica in view.replicas))
     return all(offset is None for offset in known)

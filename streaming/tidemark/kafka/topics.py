@@ -131,13 +131,23 @@ def describe_topics(admin: Any, names: Iterable[str]) -> list[dict[str, Any]]:
     Asked by name, a broker tells "not permitted" from "not there"; one before 0.11 creates the
     topic (auto.create.topics.enable), and so is asked for all.
     """
-    if admin.api_versions()[MetadataRequest.API_KEY][1] >= FIRST_WITHOUT_CREATION:
+    if not _creates_topics(admin):
         return list(admin.describe_topics(list(names)))
     known = {topic["name"]: topic for topic in admin.describe_topics()}
     return [
         known.get(name, {"name": name, "error_code": _NOT_THERE[0], "partitions": []})
         for name in names
     ]
+
+
+def _creates_topics(admin: Any) -> bool:
+    """Whether Metadata by name creates a topic. Raises KafkaError."""
+    try:
+        newest = admin.api_versions()[MetadataRequest.API_KEY][1]
+    except ValueError:
+        # The brokers offer an API that kafka-python does not know, as those of Kafka 4.4 do.
+        return False
+    return bool(newest < FIRST_WITHOUT_CREATION)
 
 
 def topic_states(admin: Any, names: Iterable[str]) -> dict[str, TopicState]:
