@@ -107,7 +107,8 @@ def test_the_alerts_of_a_paused_follower_are_one_message(scenes: Scenes) -> None
         if row["alert"] in FOLLOWER_ALERTS and row["received_at"] < message.at - SETTLED_SECONDS
     }
     assert delivered, (rows, message)
-    assert message.names >= delivered
+    # A worse alert about the partition may be open in place of the lag by then.
+    assert message.names >= delivered - {"KafkaFollowerLag"}
     assert {alert.labels["broker"] for alert in alerts} == {str(FOLLOWER)}
 
 
