@@ -18,8 +18,8 @@ from tidemark.detect.measures import longest_wait_ms
 from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.evolve.activity import alerts_activity
 from tidemark.reduce.failures import Failures
-from tidemark.reduce.folding import is_of_absent
 from tidemark.reduce.life_cycle import Found, Judgement, LifeCycle, Rules, Scope
+from tidemark.reduce.worst_alert import is_of_absent
 
 EMPTY = PartitionState()
 

@@ -21,7 +21,7 @@ from tidemark.core.partition import MAX_ALERTS, MAX_EVENT_ALERTS
 from tidemark.core.records import Alert, AlertState, OpenAlert, Reason
 from tidemark.core.tracked_alert import TrackedAlert, tracked
 from tidemark.detect.detector import Condition, Detector
-from tidemark.reduce.folding import FOLDED, fold, open_one
+from tidemark.reduce.worst_alert import FOLDED, fold, open_one
 
 Found = tuple[Detector, Condition]
 Alerts = list[TrackedAlert]
@@ -116,7 +116,7 @@ class LifeCycle:
     ) -> Alerts:
         """The alerts after one pass. Those of a detector that `waits` do not change.
 
-        Of those that are folded into one, only the open one is published (`reduce.folding`).
+        Of those that are folded into one, only the open one is published (`reduce.worst_alert`).
         """
         kept: Alerts = []
         current = {(detector.id, c.subject): (detector, c) for detector, c in found}

@@ -15,10 +15,10 @@ from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect import DETECTORS
 from tidemark.detect.detector import Condition
 from tidemark.detect.thresholds import Detection
-from tidemark.reduce.folding import FOLDED
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.life_cycle import Judgement, LifeCycle, open_alerts
+from tidemark.reduce.worst_alert import FOLDED
 
 NAMES = {alert_name(detector) for detector in FOLDED}
 FOLLOWER_LAG = "FOLLOWER_LAG"
