@@ -10,8 +10,10 @@ from tidemark.core.records import Alert
 from tidemark_lab.faults.fault import FaultRecord
 from tidemark_lab.judge.claims import NEVER_SAMPLED
 from tidemark_lab.judge.elections import (
+    ELIGIBLE,
     IN_SYNC,
     LOST_NOTHING,
+    MAY_BE_UNCLEAN,
     UNCLEAN,
     Election,
     Judgement,
@@ -36,11 +38,15 @@ TRUTH = Truth(
 
 
 def alert(
-    severity: Literal["critical", "warning"], before: int = 7, after: int = 9, topic: str = "t"
+    severity: Literal["critical", "warning"],
+    before: int = 7,
+    after: int = 9,
+    topic: str = "t",
+    name: str = UNCLEAN,
 ) -> Alert:
     epochs = {"leader_epoch_before": before, "leader_epoch_after": after}
     return received(
-        UNCLEAN, 12.0, severity, topic=topic, partition=3, seen_before_at=5.0, **epochs
+        name, 12.0, severity, topic=topic, partition=3, seen_before_at=5.0, **epochs
     ).alert
 
 
@@ -61,6 +67,11 @@ def test_an_alert_names_the_elections_of_its_epochs() -> None:
     assert judge(alert("critical"), alert("warning")) == ([], 1, 0, none)
     assert judge(alert("warning")) == ([], 0, 1, none)
     assert judge() == ([], 0, 0, unnoticed)
+    # The leader was eligible when that was read last.
+    for text, named in ((f"Either it was still eligible; {MAY_BE_UNCLEAN}.", 1), ("It was.", 0)):
+        eligible = alert("warning", name=ELIGIBLE)
+        eligible.annotations["description"] = text
+        assert judge(eligible) == ([], 0, named, none if named else unnoticed)
     assert judge(alert("warning", 9, 10), alert("warning", topic="u")) == ([], 0, 0, unnoticed)
 
 

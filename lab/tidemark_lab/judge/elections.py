@@ -22,6 +22,9 @@ from tidemark_lab.judge.truth import Truth
 # Brokers learn of an election after the controller, a busy one some seconds later.
 LEARNT_SECONDS = 5.0
 UNCLEAN = alert_name("UNCLEAN_ELECTION")
+# Where the leader was eligible when that was read last, it says that it may have been unclean.
+ELIGIBLE = alert_name("ELR_ELECTION")
+MAY_BE_UNCLEAN = "or the election was unclean"
 # Why an unclean election has no alert.
 IN_SYNC = "its leader was in sync when the brokers last answered"
 LOST_NOTHING = "it lost nothing"
@@ -76,7 +79,7 @@ def judge_elections(
     named: dict[Election, set[str]] = {election: set() for election in elections}
     failures = []
     for alert in alerts:
-        if alert.labels["alertname"] != UNCLEAN or alert.state == "resolved":
+        if not _may_name_one(alert) or alert.state == "resolved":
             continue
         place = alert.labels["topic"], int(alert.labels["partition"])
         meant = [
@@ -109,6 +112,11 @@ def judge_elections(
             )
     warned = sum(severities == {"warning"} for severities in named.values())
     return Judgement(failures, critical, warned, unnoticed)
+
+
+def _may_name_one(alert: Alert) -> bool:
+    name, text = alert.labels["alertname"], alert.annotations["description"]
+    return name == UNCLEAN or (name == ELIGIBLE and MAY_BE_UNCLEAN in text)
 
 
 def _was_in_sync(election: Election, in_sync: Sequence[InSync]) -> bool:
