@@ -148,3 +148,15 @@ def test_made_up_clusters_and_partitions_have_a_bound(monkeypatch: pytest.Monkey
     blob, rows = fold_group(blob, [events], Detection(), 0, 2)
     assert len(decode_group(blob).partitions) == 30 - len(letters(rows)) == 10
     assert letters(rows)[0].reason == "the group holds too many partitions to take another"
+
+
+def test_a_partition_that_is_stored_and_observed_again_counts_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(partition_fold, "MAX_PARTITIONS", 7)
+    known = [{**OBSERVATION, "partition": number} for number in range(6)]
+    blob, _ = fold_group(None, [at(100.0, 1, *known)], Detection(), 0, 1)
+    again = [{**each, "observed_at": 101.0} for each in known]
+    one, two = ({**again[0], "partition": number} for number in (6, 7))
+    blob, rows = fold_group(blob, [at(101.0, 2, *again, one, two)], Detection(), 0, 1)
+    assert (len(decode_group(blob).partitions), len(letters(rows))) == (7, 1)

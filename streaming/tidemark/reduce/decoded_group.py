@@ -24,6 +24,8 @@ class DecodedGroup:
         self._judge = Judge(detection)
         self._group, self._groups = group, groups
         self._decoded: dict[str, DecodedPartition] = {}
+        # Those of them that have no stored state yet.
+        self._new: set[str] = set()
 
     def close(self, failures: Failures | None = None) -> GroupState:
         """Encodes what was decoded.
@@ -41,6 +43,7 @@ class DecodedGroup:
                 if key not in self.state.partitions:
                     self.state.due.pop(key, None)
         self._decoded.clear()
+        self._new.clear()
         return self.state
 
     def partition(self, key: str) -> PartitionState | None:

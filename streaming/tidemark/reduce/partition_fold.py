@@ -104,8 +104,7 @@ class PartitionFold(PassFold):
             self._publish_alerts(self._judge.close_deleted(partition, at))
             partition = None
         if partition is None:
-            if len(self.state.partitions) + len(self._decoded) >= MAX_PARTITIONS / self._groups:
-                raise WireError("the group holds too many partitions to take another", "$.topic")
+            self._take_place(key)
             partition = self._decoded[key] = DecodedPartition(key, after, activity.NONE)
         else:
             before, partition.state = partition.state, after
@@ -119,6 +118,14 @@ class PartitionFold(PassFold):
             self.state.due[key] = CHANGED
         else:
             self._schedule(partition, cluster)
+
+    def _take_place(self, key: str) -> None:
+        """Raises WireError for a partition beyond those that the group may hold."""
+        if key in self.state.partitions or key in self._new:
+            return
+        if len(self.state.partitions) + len(self._new) >= MAX_PARTITIONS / self._groups:
+            raise WireError("the group holds too many partitions to take another", "$.topic")
+        self._new.add(key)
 
     def _reschedule(self, partition: DecodedPartition, cluster: ClusterState) -> None:
         """When to judge a partition of which only offsets moved; its meaning did not change."""
@@ -152,6 +159,7 @@ class PartitionFold(PassFold):
         self._publish_alerts(self._judge.close_deleted(partition, at))
         self.rows.append(tombstone(key))
         del self._decoded[key]
+        self._new.discard(key)
         self.state.partitions.pop(key, None)
         self.state.due.pop(key, None)
 
