@@ -1,8 +1,7 @@
 """The health of partitions, brokers and clusters as named states, worst first.
 
-A partition that the last passes did not observe is `blind`: its old view says nothing about now. So
-is one of which no offset was ever read.
-Its open alerts still count.
+A partition that the last passes did not observe is `blind`, and so is one of which no offset was
+ever read: its old view says nothing about now. Its open alerts still count.
 """
 
 from __future__ import annotations
@@ -110,12 +109,11 @@ def observed_states(view: View, replication: Replication) -> tuple[str, ...]:
     """The names of a partition's states without those of its alerts; of a healthy one none."""
     if view.missed_passes:
         return ("blind",)
-    is_unread = is_blind(view)
     is_unknown = view.in_sync_replicas is None or (view.leader is None and not view.leaderless)
     flags = (
         ("offline", view.leaderless),
         ("under_min_isr", replication.under_min),
-        ("blind", is_unread),
+        ("blind", is_blind(view)),
         ("at_min_isr", replication.at_min),
         ("under_replicated", replication.under_replicated),
         ("unknown", is_unknown),

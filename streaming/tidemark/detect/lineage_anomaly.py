@@ -6,14 +6,10 @@ second read decides.
 
 from __future__ import annotations
 
-from typing import Final
-
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
+from tidemark.core.sparse_state import FORMER_TOPIC_SECONDS
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
-
-# For so long a restore is told.
-RESTORED_SECONDS: Final = 3600.0
 
 
 def evaluate(state: PartitionState, context: Context) -> Conditions:
@@ -22,7 +18,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     And one where the epochs went back at all replicas.
     """
     former = state.former_topic
-    if former is not None and former.restored and context.now - former.at <= RESTORED_SECONDS:
+    if former is not None and former.restored and context.now - former.at <= FORMER_TOPIC_SECONDS:
         yield Condition(
             severity="warning",
             description=f"The leader epochs of {context.name} went back from "

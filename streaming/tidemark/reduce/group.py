@@ -105,8 +105,8 @@ class Fold(PartitionFold):
 
     def _check_passes(self, batch: Batch) -> None:
         """Raises WireError for passes that the collector cannot have reached."""
-        cluster = self.state.clusters.get(batch.cluster, ClusterState())
-        clock = cluster.collectors.get(batch.collector)
+        cluster = self.state.clusters.get(batch.cluster)
+        clock = None if cluster is None else cluster.collectors.get(batch.collector)
         newest = max(
             [batch.pass_number, *(each.number for each in batch.events if isinstance(each, Pass))]
         )
