@@ -128,6 +128,18 @@ def secure_listeners(folder: Path) -> Iterator[SecureListeners]:
         yield SecureListeners(authority, endpoint)
 
 
+@contextmanager
+def secure_cluster(listeners: SecureListeners) -> Iterator[LocalCluster]:
+    """Running brokers with these listeners and their users."""
+    with LocalCluster(
+        overrides=listeners.overrides,
+        listeners=listeners.listeners,
+        jvm_flags=listeners.jvm_flags,
+    ) as cluster:
+        create_users(cluster)
+        yield cluster
+
+
 def create_users(brokers: LocalCluster) -> None:
     """The passwords of the SCRAM listener."""
     wanted = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
 
-from tests.cluster.secure_brokers import SECRET, SecureListeners, create_users, secure_listeners
+from tests.cluster.secure_brokers import SECRET, SecureListeners, secure_cluster, secure_listeners
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.core.events import AUTHENTICATION_FAILED, OK, TIMED_OUT
 from tidemark.kafka.client import make_consumer
@@ -27,12 +27,7 @@ def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureListen
 
 @pytest.fixture(scope="module")
 def brokers(listeners: SecureListeners) -> Iterator[LocalCluster]:
-    with LocalCluster(
-        overrides=listeners.overrides,
-        listeners=listeners.listeners,
-        jvm_flags=listeners.jvm_flags,
-    ) as cluster:
-        create_users(cluster)
+    with secure_cluster(listeners) as cluster:
         yield cluster
 
 

@@ -14,8 +14,8 @@ from tests.cluster.running_verbs import running
 from tests.cluster.secure_brokers import (
     SECRET,
     SecureListeners,
-    create_users,
     grant,
+    secure_cluster,
     secure_listeners,
 )
 from tests.verbs.run import tidemark
@@ -37,13 +37,8 @@ def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureListen
 
 @pytest.fixture(scope="module")
 def brokers(listeners: SecureListeners) -> Iterator[LocalCluster]:
-    with LocalCluster(
-        overrides=listeners.overrides,
-        listeners=listeners.listeners,
-        jvm_flags=listeners.jvm_flags,
-    ) as cluster:
+    with secure_cluster(listeners) as cluster:
         cluster.create_topic("t", {0: [1, 2, 3], 1: [2, 3, 1]}, {"min.insync.replicas": "2"})
-        create_users(cluster)
         yield cluster
 
 
