@@ -9,11 +9,13 @@ from tests.collect.metadata_log.encoding import change, newer, partition, topic
 from tests.collect.metadata_log.test_folder import write_log
 from tests.verbs.run import tidemark
 from tidemark.collect import command
-from tidemark.collect.cluster_choice import select_clusters
+from tidemark.collect.cluster_choice import choose_cluster, select_clusters
+from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.sources.metadata_log.records import RegisterBrokerRecord
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
-from tidemark.settings import Cluster, Connection, Settings
+from tidemark.kafka.topics import topic_specifications
+from tidemark.settings import Cluster, Connection, Settings, Topics
 from tidemark_lab.brokers.ports import free_ports
 
 
@@ -82,6 +84,20 @@ def test_flags_select_one_cluster() -> None:
     assert settings.kafka.bootstrap_servers == ["a:1", "b:2"]
     both = Settings(clusters=[Cluster(name="a"), Cluster(name="b")])
     assert [c.name for c in select_clusters(both, None, "b").clusters] == ["b"]
+
+
+def test_own_topics_are_not_watched_unless_a_cluster_asks_for_them() -> None:
+    settings = Settings(clusters=[Cluster(name="a", topics_deny=["b"])], topics=Topics(prefix="t"))
+    own, others = settings.topics.names, ("t.alerts.x", "tidemark.alerts")
+    assert set(own) == topic_specifications(settings.topics).keys()
+    log_directories = Inventory(choose_cluster(settings, None), 1)
+    passes = Inventory(select_clusters(settings, None, None).clusters[0], 1)
+    new = Inventory(select_clusters(Settings(topics=settings.topics), "k:1", None).clusters[0], 1)
+    for inventory in (log_directories, passes, new):
+        assert [name for name in (*own, *others) if inventory.wants(name)] == list(others)
+    asked = Settings(clusters=[Cluster(name="a", watch_own_topics=True)])
+    inventory = Inventory(select_clusters(asked, None, None).clusters[0], 1)
+    assert all(map(inventory.wants, asked.topics.names))
 
 
 def test_other_servers_keep_the_security_options_of_the_file() -> None:

@@ -24,8 +24,9 @@ from tests.deploy.test_charts import EVERYTHING, SECURE, rendered
 from tests.deploy.test_deploy import UNITS, compose
 from tests.verbs.run import tidemark
 from tidemark.assets import KUBERNETES_RULES, list_assets
-from tidemark.kafka.topics import topic_specifications
-from tidemark.settings import Topics, load_settings
+from tidemark.collect.cluster_choice import select_clusters
+from tidemark.collect.metadata.inventory import Inventory
+from tidemark.settings import load_settings
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -91,11 +92,10 @@ def test_compose_has_load_and_watches_only_others_topics() -> None:
     topic = next(w for w in services["topic"]["command"] if w.startswith("--topic="))
     assert topic in services["load"]["command"]
     settings = load_settings(DEPLOY / "compose" / "config" / "tidemark.yaml", {})
-    (cluster,) = settings.clusters
-    denied = [re.compile(expression) for expression in cluster.topics_deny]
-    for name in topic_specifications(Topics()):
-        assert any(expression.fullmatch(name) for expression in denied), name
-    assert not any(e.fullmatch(topic.removeprefix("--topic=")) for e in denied)
+    (cluster,) = select_clusters(settings, None, None).clusters
+    watched = Inventory(cluster, 1)
+    assert not any(map(watched.wants, settings.topics.names))
+    assert watched.wants(topic.removeprefix("--topic="))
 
 
 def kustomize(folder: Path) -> list[dict[str, Any]]:

@@ -13,6 +13,8 @@ from tests.verbs.run import configured, tidemark
 from tidemark import __version__
 from tidemark.assets import list_assets
 from tidemark.cli import HELP_LINES, cli
+from tidemark.collect.cluster_choice import unwatched_line
+from tidemark.settings import Cluster, Topics
 from tidemark_lab.model.scenarios import SCENARIOS
 
 # They run until they are stopped, or for minutes with a live table: their results are records,
@@ -93,6 +95,7 @@ def test_json_of_check_config_is_one_object_also_where_nothing_answers(tmp_path:
         "clusters": ["a"],
         "misspelt_variables": {},
         "warnings": [],
+        "not_watched": [unwatched_line(Cluster(name="a"), Topics())],
     }
     found = configured(tmp_path, text, "check-config", "--reach", "--acls", "--json", code=1)
     reached = json.loads(found.out)["reach"]

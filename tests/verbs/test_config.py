@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -75,8 +76,23 @@ def test_check_config_reads_the_path_of_the_file_from_the_environment(
     path.write_text("clusters: [{name: east}, {name: west}]", encoding="utf-8")
     monkeypatch.setenv("TIDEMARK_CONFIG", str(path))
     shown = tidemark("check-config")
-    assert shown.out == f"ok: {path}; watched clusters: east, west\n"
+    assert shown.out.startswith(f"ok: {path}; watched clusters: east, west\n")
     assert "warning" not in shown.err
+
+
+def test_check_config_says_where_own_topics_are_not_watched(tmp_path: Path) -> None:
+    text = (
+        "kafka: {bootstrap_servers: ['a:1', 'b:1']}\ntopics: {prefix: own}\nclusters:\n"
+        "- {name: holder, bootstrap_servers: ['b:1']}\n"
+        "- {name: asks, bootstrap_servers: ['b:1'], watch_own_topics: true}\n"
+        "- {name: other, bootstrap_servers: ['c:1']}"
+    )
+    _, *lines = configured(tmp_path, text, "check-config").out.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("not watched on holder: Tidemark's own topics (own.replica-state,")
+    assert "watch_own_topics" in lines[0]
+    document = json.loads(configured(tmp_path, text, "check-config", "--json").out)
+    assert document["not_watched"] == lines
 
 
 def test_check_config_reach_reports_every_kafka_that_does_not_answer(tmp_path: Path) -> None:

@@ -163,6 +163,17 @@ def test_check_config_reach_calls_unread_configuration_unknown(server: str, tmp_
     assert "Min ISR 1: 2 unknown: a write with acks=all may be on the leader alone" in out
     assert "Unclean elections on: 5 unknown: a replica" in out
     assert "In sync on one rack" not in out
+    assert "not watched" not in out
+
+
+def test_check_config_reach_finds_own_topics_that_are_not_watched(
+    cluster: FakeCluster, server: str, tmp_path: Path
+) -> None:
+    cluster.topic("tidemark.alerts", 30)
+    out = reached(tmp_path, server)
+    assert out.count("not watched on east: Tidemark's own topics") == 1
+    # Of the two others alone: it examines what collectors watch.
+    assert "Min ISR 1: 2 unknown" in out
 
 
 def test_verbs_name_the_rights_that_they_lack(

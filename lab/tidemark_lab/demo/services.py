@@ -52,13 +52,8 @@ def configuration(
     alertmanagers = [{"name": "alertmanager", "urls": [alertmanager]}] if alertmanager else []
     return {
         "kafka": {"bootstrap_servers": cluster.bootstrap_servers},
-        # The watched cluster holds the event topic: events about it would cause more events.
         "clusters": [
-            {
-                "name": CLUSTER_NAME,
-                "bootstrap_servers": cluster.bootstrap_servers,
-                "topics_deny": [r"tidemark\..*"],
-            }
+            {"name": CLUSTER_NAME, "bootstrap_servers": cluster.bootstrap_servers},
         ],
         "topics": {"replication_factor": 3, "min_in_sync_replicas": 1},
         "stream": {"checkpoint": str(workdir / "checkpoint"), **({"jars": jars} if jars else {})},

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 from msgspec.structs import replace
 
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import ClusterName
 from tidemark.kafka.option_names import of_kafka
-from tidemark.settings import Cluster, Settings
+from tidemark.settings import Cluster, Settings, Topics
 
 
 def select_clusters(settings: Settings, bootstrap: str | None, name: str | None) -> Settings:
@@ -30,7 +32,27 @@ def select_clusters(settings: Settings, bootstrap: str | None, name: str | None)
             "no cluster to watch: list clusters in the file of --config, "
             "or give --bootstrap HOST:PORT."
         )
+    settings.clusters = [without_own_topics(each, settings.topics) for each in settings.clusters]
     return settings
+
+
+def without_own_topics(cluster: Cluster, topics: Topics) -> Cluster:
+    """The cluster as it is watched: Tidemark's own topics are denied, unless it asks for them.
+
+    On every cluster: which one holds them cannot be told from addresses.
+    """
+    if cluster.watch_own_topics:
+        return cluster
+    return replace(cluster, topics_deny=[*cluster.topics_deny, *map(re.escape, topics.names)])
+
+
+def unwatched_line(cluster: Cluster, topics: Topics) -> str:
+    """What is not seen on the cluster that holds Tidemark's own topics, and what to do."""
+    return (
+        f"not watched on {cluster.name}: Tidemark's own topics ({', '.join(topics.names)}); "
+        "no alert reports their in-sync sets or a loss of their records: let another Tidemark "
+        "watch them, or set watch_own_topics of the cluster"
+    )
 
 
 def _cluster_at(servers: list[str], settings: Settings, name: str | None) -> Cluster:
@@ -52,14 +74,14 @@ def choose_cluster(settings: Settings, name: str | None) -> Cluster:
     """The cluster of the log directories. Raises ConfigError where the choice is not clear."""
     found = [cluster for cluster in settings.clusters if name in (None, cluster.name)]
     if len(found) == 1:
-        return found[0]
+        return without_own_topics(found[0], settings.topics)
     if name is None:
         raise ConfigError(
             "give --cluster NAME, the name of the cluster in the collectors' configuration."
         )
     if settings.clusters:
         raise no_such_cluster(name, settings)
-    return Cluster(name=_checked_name(name))
+    return without_own_topics(Cluster(name=_checked_name(name)), settings.topics)
 
 
 def _checked_name(name: str) -> str:

@@ -74,6 +74,8 @@ class Cluster(Connection, kw_only=True, forbid_unknown_fields=True):
     # Regular expressions, matched whole. Deny wins. Internal topics are watched too.
     topics_allow: Annotated[list[str], NotEmpty] = field(default_factory=lambda: [".*"])
     topics_deny: list[str] = []
+    # Also Tidemark's own topics. Events about the event topic cause more events.
+    watch_own_topics: bool = False
     # Several collectors can share a cluster: this one takes partitions with a crc32 that is `shard`
     # modulo `shards`.
     shard: Annotated[int, Meta(ge=0, le=MAX_INT)] = 0
@@ -108,6 +110,10 @@ class Topics(Struct, kw_only=True, forbid_unknown_fields=True):
     @property
     def dead_letters(self) -> str:
         return f"{self.prefix}.dead-letters"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.replica_state, self.partition_views, self.alerts, self.dead_letters
 
 
 class Collect(Struct, kw_only=True, forbid_unknown_fields=True):

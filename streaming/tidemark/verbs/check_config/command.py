@@ -15,7 +15,7 @@ from tidemark.command_line.completion import complete_receivers
 from tidemark.command_line.options import command_config_option, config_option, load_with
 from tidemark.command_line.output import echo
 from tidemark.core.errors import ConfigError, TidemarkError
-from tidemark.settings import Settings
+from tidemark.settings import Cluster, Settings
 from tidemark.settings.alert_choice import choice_warnings
 from tidemark.settings.environment import misspelt_variables
 
@@ -80,7 +80,7 @@ def check_config(
     check_files(settings, with_stream=not no_stream and command_config is None)
     if test_receiver is not None:
         _require_receiver(settings, test_receiver)
-    report = _Report(config, settings, as_json=as_json)
+    report = _Report(config, settings, as_json=as_json, with_reach=with_reach)
     try:
         if with_acls:
             report.show_acls(settings)
@@ -96,7 +96,10 @@ def check_config(
 class _Report:
     """What a check found: printed as it comes, or kept for one JSON document."""
 
-    def __init__(self, config: Path | None, settings: Settings, *, as_json: bool) -> None:
+    def __init__(
+        self, config: Path | None, settings: Settings, *, as_json: bool, with_reach: bool
+    ) -> None:
+        from tidemark.collect.cluster_choice import unwatched_line
         from tidemark.stream.start_checks import port_warnings
 
         self._as_json = as_json
@@ -107,6 +110,11 @@ class _Report:
             "clusters": names,
             "misspelt_variables": dict(misspelt),
             "warnings": [*choice_warnings(settings), *port_warnings(settings)],
+            "not_watched": [
+                unwatched_line(cluster, settings.topics)
+                for cluster in settings.clusters
+                if _holds_own_topics(cluster, settings) and not cluster.watch_own_topics
+            ],
         }
         for name, option in misspelt:
             self._echo(f"{name} is no option and is ignored; did you mean {option}?", err=True)
@@ -114,6 +122,8 @@ class _Report:
             self._echo(f"warning: {line}", err=True)
         watched = ", ".join(names) or "none"
         self._echo(f"ok: {config or 'defaults and environment'}; watched clusters: {watched}")
+        for line in [] if with_reach else self.document["not_watched"]:
+            self._echo(line)
         if not names:
             # Valid, for example for the machine of the stream alone.
             where = (
@@ -155,6 +165,11 @@ class _Report:
             self._echo(line, err=not line.startswith("ok: "))
         if not success:
             raise TidemarkError(f"receiver `{name}` did not take the test notification.")
+
+
+def _holds_own_topics(cluster: Cluster, settings: Settings) -> bool:
+    """As far as addresses tell it: `--reach` asks the cluster."""
+    return not set(cluster.bootstrap_servers).isdisjoint(settings.kafka.bootstrap_servers)
 
 
 def _require_receiver(settings: Settings, name: str) -> None:

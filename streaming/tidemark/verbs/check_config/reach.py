@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from tidemark.collect.cluster_choice import unwatched_line
 from tidemark.collect.metadata.refusals import TOPICS
 from tidemark.collect.sources.jmx.endpoint import scrape
 from tidemark.collect.sources.jmx.figures import ScrapeError
@@ -77,4 +78,7 @@ def _examined(cluster: Cluster, settings: Settings) -> tuple[list[str], str | No
     rights = api_lines(cluster, found.answered, found.refused, has_topics)
     silent = [str(each) for each in found.findings if each.outcome not in WARNINGS]
     warnings = [str(each) for each in found.findings if each.outcome in WARNINGS]
-    return [*warnings, *rights, *risk_lines(found.views)], "; ".join(silent) or None
+    details = [*warnings, *rights, *risk_lines(found.views)]
+    if not cluster.watch_own_topics and not found.topics.isdisjoint(settings.topics.names):
+        details.append(unwatched_line(cluster, settings.topics))
+    return details, "; ".join(silent) or None

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from tidemark.assess.risky_configuration import MEANINGS, RiskCount, list_risks, partition_risks
+from tidemark.collect.cluster_choice import without_own_topics
 from tidemark.collect.metadata.refusals import ASKED
 from tidemark.core.broker_outcomes import BrokerFinding
 from tidemark.core.records import View
@@ -30,13 +31,16 @@ class Examined(NamedTuple):
     refused: dict[str, tuple[str, ...]]
     # Of the last pass.
     findings: list[BrokerFinding]
+    # All topics of the cluster that its answers list.
+    topics: set[str]
 
 
 def examine(cluster: Cluster, settings: Settings) -> Examined:
     """Observes a cluster for a few passes."""
     shown: set[str] = set()
     found = ClusterViews(settings.detect)
-    for done in few_passes(cluster, settings.collect, cluster.topics_allow, cluster.topics_deny):
+    watched = without_own_topics(cluster, settings.topics)
+    for done in few_passes(cluster, settings.collect, watched.topics_allow, watched.topics_deny):
         for batch in done.batches:
             found.add(batch)
         shown |= answered(done.batches)
@@ -47,7 +51,7 @@ def examine(cluster: Cluster, settings: Settings) -> Examined:
             done.number > MIN_PASSES and is_asked and _is_complete(views)
         ):
             break
-    return Examined(views, shown, done.refused, done.findings)
+    return Examined(views, shown, done.refused, done.findings, done.topics)
 
 
 def _is_complete(views: list[View]) -> bool:
