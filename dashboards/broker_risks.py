@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dashboards.panels import AnyPanel, lines, queries
-from dashboards.promql import chosen
+from dashboards.panels import SECONDS, AnyPanel, lines, queries
+from dashboards.promql import FEW, chosen, largest, smallest
 
 BROKER = "{{kafka_cluster}} broker {{broker}}"
 
@@ -19,25 +19,26 @@ def risks() -> list[AnyPanel]:
             21,
             "Records at risk",
             "Records that would be lost, or unavailable, if the broker died now: committed, or "
-            "uncommitted, which only producers with acks=1 take for written.",
-            queries((_of("tidemark_broker_records_at_risk"), f"{BROKER} {{{{kind}}}}")),
+            f"uncommitted, which only producers with acks=1 take for written. {FEW}",
+            queries((largest(_of("tidemark_broker_records_at_risk")), f"{BROKER} {{{{kind}}}}")),
             unit="short",
+            dashed="uncommitted",
         ),
         lines(
             22,
             "Age of the records at risk",
             "Age of the oldest record that would be lost, or unavailable, if the broker died now. "
-            "A lower bound.",
-            queries((_of("tidemark_broker_records_at_risk_age_seconds_max"), BROKER)),
-            unit="s",
+            f"A lower bound. {FEW}",
+            queries((largest(_of("tidemark_broker_records_at_risk_age_seconds_max")), BROKER)),
+            unit=SECONDS,
         ),
         lines(
             23,
             "Time until a replica leaves an in-sync set",
             "Estimated time, at the earliest, until the first lagging replica of the broker leaves "
-            "an in-sync set.",
-            queries((_of("tidemark_broker_isr_removal_seconds_min"), BROKER)),
-            unit="s",
+            f"an in-sync set. {FEW}",
+            queries((smallest(_of("tidemark_broker_isr_removal_seconds_min")), BROKER)),
+            unit=SECONDS,
             absent="none lags, or unknown: no right to describe the brokers' configurations",
         ),
     ]

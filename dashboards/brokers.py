@@ -6,8 +6,29 @@ from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import frame
 from dashboards.broker_risks import risks
-from dashboards.panels import ANSWERS, AnyPanel, grid, lines, listing, number, queries, states
-from dashboards.promql import ESTIMATED, chosen, increase, sum_by
+from dashboards.panels import (
+    ANSWERS,
+    SECONDS,
+    AnyPanel,
+    Section,
+    lines,
+    listing,
+    number,
+    queries,
+    sections,
+    states,
+)
+from dashboards.promql import (
+    ESTIMATED,
+    FEW,
+    chosen,
+    increase,
+    largest,
+    most_grown,
+    smallest,
+    sum_by,
+    worst,
+)
 from tidemark.core.metric_table import METRICS
 
 UID = frame.BROKERS
@@ -38,16 +59,25 @@ def _safe_to_stop() -> AnyPanel:
         "Safe to stop",
         "Partitions harmed by stopping the broker now. The broker is safe to stop when all are 0. "
         "`tidemark safe-to-stop` lists the partitions.",
-        [*counts, ("Replicas", replicas), ("Leads", leaders), ("Answers", up)],
+        [
+            *counts,
+            ("Replicas", replicas),
+            ("Leads", leaders),
+            ("Answers", up),
+            ("Lag", _of("tidemark_broker_replica_lag_seconds_max")),
+            ("Out of sync", _of("tidemark_broker_out_of_sync_replicas")),
+        ],
         labels={"kafka_cluster": "Cluster", "broker": "Broker"},
         sort="Offline",
-        bad=dict.fromkeys(effects, 1),
+        units={"Lag": "s"},
+        bad={**dict.fromkeys(effects, 1), "Out of sync": 1},
+        words={"Answers": ANSWERS},
         absent="no broker is known",
     )
 
 
 def _unsafe() -> list[AnyPanel]:
-    worst = sum_by(
+    harmed = sum_by(
         _of(IMPACT, effect="=~offline|under_min_isr|last_copy|unknown"), "kafka_cluster", "broker"
     )
     return [
@@ -55,10 +85,9 @@ def _unsafe() -> list[AnyPanel]:
             2,
             "Brokers safe to stop",
             "Brokers that harm no partition when stopped now, one at a time.",
-            f"count by (kafka_cluster) ({worst} == 0)",
+            sum_by(f"{harmed} == bool 0", "kafka_cluster"),
             CLUSTER,
             bad=None,
-            absent="none, or unknown",
         ),
         number(
             3,
@@ -77,31 +106,28 @@ def _silent() -> str:
 
 
 def _churn() -> list[AnyPanel]:
-    def grown(metric: str) -> str:
-        return increase(_of(metric), "$__rate_interval")
-
     causes = increase(chosen("tidemark_isr_shrinks_by_cause_total"), "$__rate_interval")
     return [
         lines(
             4,
             "ISR shrinks by removed broker",
-            f"Removals of the broker from in-sync sets. {ESTIMATED}",
-            queries((grown("tidemark_isr_shrinks_total"), BROKER)),
+            f"Removals of the broker from in-sync sets. {FEW} {ESTIMATED}",
+            queries((most_grown(_of("tidemark_isr_shrinks_total")), BROKER)),
             unit="short",
         ),
         lines(
             5,
             "ISR shrinks by leader",
             "Removals from in-sync sets led by the broker. When all followers of one leader are "
-            f"removed, the leader is the likely cause. {ESTIMATED}",
-            queries((grown("tidemark_isr_shrinks_led_total"), BROKER)),
+            f"removed, the leader is the likely cause. {FEW} {ESTIMATED}",
+            queries((most_grown(_of("tidemark_isr_shrinks_led_total")), BROKER)),
             unit="short",
         ),
         lines(
             6,
             "ISR expands",
-            f"Additions of the broker to in-sync sets. {ESTIMATED}",
-            queries((grown("tidemark_isr_expands_total"), BROKER)),
+            f"Additions of the broker to in-sync sets. {FEW} {ESTIMATED}",
+            queries((most_grown(_of("tidemark_isr_expands_total")), BROKER)),
             unit="short",
         ),
         lines(
@@ -115,30 +141,36 @@ def _churn() -> list[AnyPanel]:
 
 
 def _behind() -> list[AnyPanel]:
-    preferred = f"{_of('tidemark_broker_preferred_leaders')} - {_of('tidemark_broker_leaders')}"
+    preferred, leaders = (
+        _of(f"tidemark_broker_{what}") for what in ("preferred_leaders", "leaders")
+    )
+    missing = worst(
+        f"clamp_min({preferred} - {leaders}, 0)",
+        f"max_over_time({preferred}[$__range] @ end())"
+        f" - min_over_time({leaders}[$__range] @ end())",
+    )
     return [
         lines(
             8,
             "Largest lag",
-            "Age of the oldest record that is missing on a replica of the broker.",
-            queries((_of("tidemark_broker_replica_lag_seconds_max"), BROKER)),
-            unit="s",
+            f"Age of the oldest record that is missing on a replica of the broker. {FEW}",
+            queries((largest(_of("tidemark_broker_replica_lag_seconds_max")), BROKER)),
+            unit=SECONDS,
         ),
         lines(
             9,
             "Out-of-sync replicas",
-            "Replicas assigned to the broker that are not in sync.",
-            queries((_of("tidemark_broker_out_of_sync_replicas"), BROKER)),
+            f"Replicas assigned to the broker that are not in sync. {FEW}",
+            queries((largest(_of("tidemark_broker_out_of_sync_replicas")), BROKER)),
             unit="short",
         ),
         lines(
             10,
             "Missing leaderships",
             "Partitions with the broker as preferred leader, minus partitions led by it. Above 0 "
-            "after a restart, until a preferred leader election.",
-            queries((preferred, BROKER)),
+            f"after a restart, until a preferred leader election. {FEW}",
+            queries((missing, BROKER)),
             unit="short",
-            from_zero=False,
         ),
     ]
 
@@ -146,20 +178,25 @@ def _behind() -> list[AnyPanel]:
 def _directories() -> list[AnyPanel]:
     usable, total = (_of(f"tidemark_log_directory_{what}_bytes") for what in ("usable", "total"))
     directory = f"{BROKER} {{{{log_directory}}}}"
+    fullest = worst(
+        f"{usable} / {total}",
+        f"min_over_time({usable}[$__range] @ end()) / max_over_time({total}[$__range] @ end())",
+        least=True,
+    )
     return [
         lines(
             14,
             "Usable space",
-            "Usable part of the volume of each log directory.",
-            queries((f"{usable} / {total}", directory)),
+            f"Usable part of the volume of each log directory. {FEW}",
+            queries((fullest, directory)),
             unit="percentunit",
             absent="unknown: no right to describe the cluster, or Kafka before 3.3",
         ),
         states(
             15,
             "Log directories",
-            "Whether the broker can use each log directory.",
-            queries((_of("tidemark_log_directory_online"), directory)),
+            f"Whether the broker can use each log directory. {FEW}",
+            queries((smallest(_of("tidemark_log_directory_online")), directory)),
             words={"0": ("offline", "red"), "1": ("online", "green")},
             absent="unknown: no right to describe the cluster",
         ),
@@ -167,55 +204,66 @@ def _directories() -> list[AnyPanel]:
 
 
 def _jmx() -> list[AnyPanel]:
-    expired = increase(_of("tidemark_broker_operations_expired_total"), "$__rate_interval")
+    expired = most_grown(_of("tidemark_broker_operations_expired_total"))
+    waiting, fetcher_lag, failed, dead, compared = (
+        largest(_of(f"tidemark_broker_{what}"))
+        for what in (
+            "purgatory_operations",
+            "fetcher_lag_records_max",
+            "fetcher_failed_partitions",
+            "fetcher_dead_threads",
+            "isr_shrinks_compared",
+        )
+    )
     absent = "unknown: JMX is not read"
     return [
         lines(
             16,
             "Requests that wait",
             "Requests in the broker's purgatories, by JMX. Long polls of idle consumers are among "
-            "the fetches.",
-            queries(
-                (_of("tidemark_broker_purgatory_operations"), f"{BROKER} {{{{purgatory}}}}"),
-            ),
+            f"the fetches. {FEW}",
+            queries((waiting, f"{BROKER} {{{{purgatory}}}}")),
             unit="short",
+            dashed="fetch",
             absent=absent,
         ),
         lines(
             17,
             "Expired requests",
             "Requests that waited until their time-out, by JMX. A consumer's fetch that expires "
-            f"found no new records. {ESTIMATED}",
+            f"found no new records. {FEW} {ESTIMATED}",
             queries((expired, f"{BROKER} {{{{operation}}}}")),
             unit="short",
+            dashed="consumer_fetch",
             absent=absent,
         ),
         lines(
             18,
             "Fetcher lag",
-            "Largest distance of the broker's fetchers from a leader's high watermark, by JMX.",
-            queries((_of("tidemark_broker_fetcher_lag_records_max"), BROKER)),
+            "Largest distance of the broker's fetchers from a leader's high watermark, by JMX. "
+            f"{FEW}",
+            queries((fetcher_lag, BROKER)),
             unit="short",
             absent=absent,
         ),
         lines(
             19,
             "Failed fetchers",
-            "Partitions that a fetcher gave up, and fetcher threads that ended, by JMX.",
-            queries(
-                (_of("tidemark_broker_fetcher_failed_partitions"), f"{BROKER} partitions"),
-                (_of("tidemark_broker_fetcher_dead_threads"), f"{BROKER} threads"),
-            ),
+            f"Partitions that a fetcher gave up, and fetcher threads that ended, by JMX. {FEW}",
+            queries((failed, f"{BROKER} partitions"), (dead, f"{BROKER} threads")),
             unit="short",
+            dashed="threads",
             absent=absent,
         ),
         lines(
             20,
             "ISR shrinks by JMX and by samples",
             "Shrinks led by the broker since the comparison began: by JMX, as sampled, and among "
-            "the latter those of brokers that did not answer, which the leader may not count.",
-            queries((_of("tidemark_broker_isr_shrinks_compared"), f"{BROKER} {{{{source}}}}")),
+            "the latter those of brokers that did not answer, which the leader may not count. "
+            f"{FEW}",
+            queries((compared, f"{BROKER} {{{{source}}}}")),
             unit="short",
+            dashed="jmx",
             absent=absent,
         ),
     ]
@@ -225,16 +273,16 @@ def build() -> dashboard.Dashboard:
     answers = states(
         11,
         "Answers",
-        "Whether the broker answered the last pass.",
-        queries((_of("tidemark_broker_up"), BROKER)),
+        f"Whether the broker answered the last pass. {FEW}",
+        queries((smallest(_of("tidemark_broker_up")), BROKER)),
         words=ANSWERS,
     )
     metadata = lines(
         12,
         "Metadata lag",
-        "Time since the quorum leader last saw the node caught up.",
-        queries((_of("tidemark_broker_metadata_lag_seconds"), BROKER)),
-        unit="s",
+        f"Time since the quorum leader last saw the node caught up. {FEW}",
+        queries((largest(_of("tidemark_broker_metadata_lag_seconds")), BROKER)),
+        unit=SECONDS,
         absent="unknown: no quorum, or no right to describe it",
     )
     quorum = states(
@@ -245,6 +293,7 @@ def build() -> dashboard.Dashboard:
             (chosen("tidemark_quorum_leader"), f"{CLUSTER} leader"),
             (chosen("tidemark_quorum_epoch"), f"{CLUSTER} epoch"),
         ),
+        own_scales=True,
         absent="unknown: no quorum, or no right to describe it",
     )
     churn, jmx = _churn(), _jmx()
@@ -265,16 +314,11 @@ def build() -> dashboard.Dashboard:
             ),
         ],
         [frame.annotation("Broker silent", "red", silent, BROKER)],
-        grid(
-            (4, _unsafe()),
-            (9, [_safe_to_stop()]),
-            (8, risks()),
-            (8, churn[:2]),
-            (8, churn[2:]),
-            (8, _behind()),
-            (8, [answers, metadata, quorum]),
-            (8, _directories()),
-            (8, jmx[:3]),
-            (8, jmx[3:]),
+        sections(
+            Section(101, "Stop a broker", [(4, _unsafe()), (12, [_safe_to_stop()]), (8, risks())]),
+            Section(102, "In-sync sets", [(8, churn[:2]), (8, churn[2:]), (8, _behind())]),
+            Section(103, "Answers and metadata", [(9, [answers, metadata, quorum])]),
+            Section(104, "Disks", [(8, _directories())], collapsed=True),
+            Section(105, "JMX", [(8, jmx[:3]), (8, jmx[3:])], collapsed=True),
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.cog.builder import Builder
@@ -10,6 +11,7 @@ from grafana_foundation_sdk.models.dashboard import (
     DashboardCursorSync,
     DashboardLinkType,
     Panel,
+    RowPanel,
     VariableRefresh,
     VariableSort,
 )
@@ -65,7 +67,7 @@ def make_dashboard(
     why: str,
     variables: Sequence[tuple[str, dashboard.QueryVariable]],
     annotations: Sequence[dashboard.AnnotationQuery],
-    panels: Sequence[Builder[Panel]],
+    panels: Sequence[Builder[Panel] | Builder[RowPanel]],
 ) -> dashboard.Dashboard:
     """A dashboard. All link to one another by their tags, with the time range and the variables."""
     links = (
@@ -96,5 +98,8 @@ def make_dashboard(
     for each in annotations:
         made = made.annotation(each)
     for panel in panels:
-        made = made.with_panel(panel)
+        if isinstance(panel, dashboard.Row):
+            made = made.with_row(panel)
+        else:
+            made = made.with_panel(cast("Builder[Panel]", panel))
     return made

@@ -5,8 +5,31 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import frame
-from dashboards.panels import ANSWERS, AnyPanel, grid, lines, link, listing, number, queries, states
-from dashboards.promql import ESTIMATED, EXACT, RECENT, chosen, counted, increase, sum_by
+from dashboards.panels import (
+    ANSWERS,
+    SECONDS,
+    AnyPanel,
+    grid,
+    lines,
+    link,
+    listing,
+    number,
+    queries,
+    states,
+)
+from dashboards.promql import (
+    ESTIMATED,
+    EXACT,
+    FEW,
+    RECENT,
+    chosen,
+    counted,
+    increase,
+    largest,
+    smallest,
+    sum_by,
+    worst,
+)
 
 UID = frame.OVERVIEW
 CLUSTER = "{{kafka_cluster}}"
@@ -110,10 +133,10 @@ def _lists() -> list[AnyPanel]:
 
 
 def _graphs() -> list[list[AnyPanel]]:
-    shrinks = sum_by(
-        increase(chosen("tidemark_isr_shrinks_total"), "$__rate_interval"),
-        "kafka_cluster",
-        "broker",
+    by, shrunk = ("kafka_cluster", "broker"), chosen("tidemark_isr_shrinks_total")
+    shrinks = worst(
+        sum_by(increase(shrunk, "$__rate_interval"), *by),
+        sum_by(f"increase({shrunk}[$__range] @ end())", *by),
     )
     unclean = increase(chosen("tidemark_unclean_elections_total"), "$__rate_interval")
     truncations = increase(chosen("tidemark_truncations_total"), "$__rate_interval")
@@ -130,9 +153,9 @@ def _graphs() -> list[list[AnyPanel]]:
             lines(
                 7,
                 "Largest follower lag by broker",
-                "Age of the oldest record that is missing on a replica of the broker.",
-                queries((chosen("tidemark_broker_replica_lag_seconds_max"), BY_BROKER)),
-                unit="s",
+                f"Age of the oldest record that is missing on a replica of the broker. {FEW}",
+                queries((largest(chosen("tidemark_broker_replica_lag_seconds_max")), BY_BROKER)),
+                unit=SECONDS,
                 links=[TO_BROKERS],
             ),
             lines(
@@ -147,7 +170,7 @@ def _graphs() -> list[list[AnyPanel]]:
             lines(
                 9,
                 "ISR churn by broker",
-                f"Removals of the broker from in-sync sets. {ESTIMATED}",
+                f"Removals of the broker from in-sync sets. {FEW} {ESTIMATED}",
                 queries((shrinks, BY_BROKER)),
                 unit="short",
             ),
@@ -163,8 +186,8 @@ def _graphs() -> list[list[AnyPanel]]:
             states(
                 13,
                 "Broker answers",
-                "Whether the broker answered the last pass.",
-                queries((chosen("tidemark_broker_up"), BY_BROKER)),
+                f"Whether the broker answered the last pass. {FEW}",
+                queries((smallest(chosen("tidemark_broker_up")), BY_BROKER)),
                 words=ANSWERS,
             ),
             lines(
@@ -172,7 +195,7 @@ def _graphs() -> list[list[AnyPanel]]:
                 "Age of the newest pass",
                 "Grows while the collector or the stream is stalled; all panels are then outdated.",
                 queries((f"time() - {chosen('tidemark_last_pass_timestamp_seconds')}", CLUSTER)),
-                unit="s",
+                unit=SECONDS,
             ),
         ],
     ]

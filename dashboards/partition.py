@@ -9,6 +9,9 @@ from dashboards.panels import (
     ANSWERS,
     IN_SYNC,
     NO_DETAIL,
+    OPEN,
+    SECONDS,
+    YES_NO,
     AnyPanel,
     grid,
     lines,
@@ -50,15 +53,26 @@ def _numbers() -> list[AnyPanel]:
         number(
             4,
             "Under min ISR",
-            "1: fewer replicas are in sync than the effective minimum. Producers with acks=all are "
-            "rejected.",
+            "Whether fewer replicas are in sync than the effective minimum: producers with "
+            "acks=all are rejected.",
             below,
             "",
             bad=1,
             unit="none",
+            words=YES_NO,
             absent="no data",
         ),
-        plain(5, "Offline", "1: the partition has no leader.", "tidemark_partition_leaderless", 1),
+        number(
+            5,
+            "Offline",
+            "Whether the partition has no leader.",
+            _of("tidemark_partition_leaderless"),
+            "",
+            bad=1,
+            unit="none",
+            words=YES_NO,
+            absent="no data",
+        ),
         plain(
             6,
             "Missed passes",
@@ -83,6 +97,7 @@ def _logs() -> list[AnyPanel]:
             ends,
             unit="locale",
             from_zero=False,
+            dashed="high watermark",
             absent=NO_DETAIL,
             links=[TO_BROKERS],
         ),
@@ -108,7 +123,7 @@ def _times() -> list[AnyPanel]:
             "Lag in seconds by replica",
             "Age, at the leader, of the first record that is missing on the replica.",
             queries((_of("tidemark_replica_lag_seconds"), BROKER)),
-            unit="s",
+            unit=SECONDS,
             absent=NO_DETAIL,
         ),
         lines(
@@ -124,7 +139,7 @@ def _times() -> list[AnyPanel]:
             "Age of the uncommitted window",
             "Age of the oldest record above the high watermark.",
             queries((_of("tidemark_partition_uncommitted_age_seconds"), "age")),
-            unit="s",
+            unit=SECONDS,
             absent=NO_DETAIL,
         ),
     ]
@@ -144,6 +159,7 @@ def _watermarks() -> list[AnyPanel]:
             starts,
             unit="locale",
             from_zero=False,
+            dashed="low watermark",
             absent=NO_DETAIL,
         ),
         lines(
@@ -161,7 +177,7 @@ def _watermarks() -> list[AnyPanel]:
             "Age, at the leader, of the first record that the follower does not know to be "
             "committed.",
             queries((_of("tidemark_replica_high_watermark_lag_seconds"), BROKER)),
-            unit="s",
+            unit=SECONDS,
             absent=NO_DETAIL,
         ),
     ]
@@ -180,6 +196,7 @@ def _timelines() -> list[list[AnyPanel]]:
                 "Leader epoch and leader",
                 "Each change of the epoch is an election.",
                 leadership,
+                own_scales=True,
                 absent=NO_DETAIL,
             ),
             states(
@@ -217,7 +234,7 @@ def _timelines() -> list[list[AnyPanel]]:
                 queries(
                     (sum_by(topic_alerts, "alertname", "severity"), "{{alertname}} {{severity}}")
                 ),
-                bad=1,
+                words=OPEN,
                 absent="none for 15 minutes",
             )
         ],

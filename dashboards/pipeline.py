@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import frame
-from dashboards.panels import AnyPanel, grid, lines, number, queries, states
+from dashboards.panels import SECONDS, AnyPanel, grid, lines, number, queries, states
 from dashboards.promql import ESTIMATED, EXACT, RECENT, chosen, counted, increase, series, sum_by
 
 UID = frame.PIPELINE
@@ -40,11 +40,12 @@ def _numbers() -> list[AnyPanel]:
         ),
         number(
             2,
-            "Exporter not ready",
-            "1: the exporter has not read its topics to their end.",
+            "Exporter",
+            "Whether the exporter has read its topics to their end.",
             f"1 - {series('tidemark_export_ready')}",
             "{{instance}}",
             bad=1,
+            words={"1": ("not ready", "red"), "0": ("ready", "green")},
         ),
         number(
             3,
@@ -100,7 +101,7 @@ def _collect() -> list[AnyPanel]:
             "Pass duration, 99th percentile",
             "A pass that is longer than the period delays the next one.",
             queries((_p99("tidemark_collect_pass_seconds", "kafka_cluster"), CLUSTER)),
-            unit="s",
+            unit=SECONDS,
             absent=COLLECT,
         ),
         lines(
@@ -116,7 +117,7 @@ def _collect() -> list[AnyPanel]:
             "Event records per second",
             "Written by collectors, and read by the stream; both rates are equal on average.",
             events,
-            unit="cps",
+            unit="short",
         ),
     ]
 
@@ -135,7 +136,7 @@ def _stream() -> list[AnyPanel]:
             "Batches",
             "Duration of a batch, and age of its oldest event when it ends.",
             age,
-            unit="s",
+            unit=SECONDS,
             absent=STREAM,
         ),
         lines(
@@ -165,7 +166,7 @@ def _export() -> list[AnyPanel]:
             "Refresh duration",
             "Duration of the last refresh of the metrics.",
             queries((series("tidemark_export_refresh_duration_seconds"), "seconds")),
-            unit="s",
+            unit=SECONDS,
         ),
         lines(
             14,
@@ -180,10 +181,10 @@ def _export() -> list[AnyPanel]:
         ),
         lines(
             15,
-            "Records read",
+            "Records read per second",
             "Records read by the exporter from Tidemark's topics.",
             queries((_rate("tidemark_export_records_read_total"), "{{topic}}")),
-            unit="cps",
+            unit="short",
         ),
     ]
 

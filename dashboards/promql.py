@@ -11,6 +11,8 @@ RECENT = "3m"
 ESTIMATED = "Estimated from the scrapes around each point: one event may show as 1.33."
 # For that of a panel with `counted`.
 EXACT = "Exact unless the exporter restarted in it."
+# For that of a panel with `worst`.
+FEW = "The ten worst of the time range."
 # The matcher of the dashboards' cluster variable.
 CHOSEN = {"kafka_cluster": "=~$kafka_cluster"}
 
@@ -43,6 +45,23 @@ def chosen(name: str, **matchers: str) -> str:
 
 def increase(selector: str, window: str) -> str:
     return f"increase({selector}[{window}])"
+
+
+def worst(expression: str, rank: str, *, least: bool = False) -> str:
+    """The ten series with the largest `rank`, or the least, over the whole range that is shown."""
+    return f"{expression} and {'bottomk' if least else 'topk'}(10, {rank})"
+
+
+def largest(selector: str) -> str:
+    return worst(selector, f"max_over_time({selector}[$__range] @ end())")
+
+
+def smallest(selector: str) -> str:
+    return worst(selector, f"min_over_time({selector}[$__range] @ end())", least=True)
+
+
+def most_grown(selector: str) -> str:
+    return worst(increase(selector, "$__rate_interval"), f"increase({selector}[$__range] @ end())")
 
 
 def counted(selector: str, window: str) -> str:

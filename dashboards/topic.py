@@ -7,6 +7,9 @@ from grafana_foundation_sdk.builders import dashboard
 from dashboards import frame
 from dashboards.panels import (
     NO_DETAIL,
+    OPEN,
+    SECONDS,
+    SIZES,
     AnyPanel,
     grid,
     lines,
@@ -16,7 +19,7 @@ from dashboards.panels import (
     queries,
     states,
 )
-from dashboards.promql import series, sum_by
+from dashboards.promql import FEW, series, smallest, sum_by
 
 UID = frame.TOPIC
 OF_TOPIC = {"kafka_cluster": "$kafka_cluster", "topic": "$topic"}
@@ -118,7 +121,7 @@ def build() -> dashboard.Dashboard:
                     "Largest follower lag",
                     "Age of the oldest record that is missing on a follower.",
                     queries((_of("tidemark_topic_replica_lag_seconds_max"), "lag")),
-                    unit="s",
+                    unit=SECONDS,
                 ),
                 lines(
                     8,
@@ -144,7 +147,7 @@ def build() -> dashboard.Dashboard:
                     "Age of the oldest uncommitted record",
                     "Age of the oldest record that consumers cannot read yet.",
                     queries((_of("tidemark_topic_uncommitted_age_seconds_max"), "age")),
-                    unit="s",
+                    unit=SECONDS,
                 ),
             ],
         ),
@@ -162,14 +165,15 @@ def build() -> dashboard.Dashboard:
                             "{{alertname}} {{severity}}",
                         )
                     ),
-                    bad=1,
+                    words=OPEN,
                     absent="none for 15 minutes",
                 ),
                 states(
                     13,
                     "In-sync replicas",
-                    "Size of the in-sync set, by partition.",
-                    queries((_of("tidemark_partition_in_sync_replicas"), PARTITION)),
+                    f"Size of the in-sync set, by partition. {FEW}",
+                    queries((smallest(_of("tidemark_partition_in_sync_replicas")), PARTITION)),
+                    words=SIZES,
                     absent=NO_DETAIL,
                 ),
             ],
@@ -190,7 +194,7 @@ def build() -> dashboard.Dashboard:
                     "Reassignment done in",
                     "Time until they have caught up, at the slowest pace of the last two minutes.",
                     queries((_of("tidemark_topic_reassignment_remaining_seconds"), "at most")),
-                    unit="s",
+                    unit=SECONDS,
                     absent="no end in sight yet",
                 ),
             ],

@@ -5,7 +5,6 @@ The appearance in Grafana is not tested.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,15 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.dashboards.boards import FILES, load
 from tests.dashboards.expected import ANNOTATIONS, CHOSEN, PANELS, VALUES, Expected
 from tests.dashboards.stage import SCRAPE_SECONDS, Stage, staged
 from tests.dashboards.story import HEALTHY, SCENES, UNCLEAN
 
-FILES = sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
-DASHBOARDS: dict[str, dict[str, Any]] = {
-    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES
-}
+DASHBOARDS: dict[str, dict[str, Any]] = {path.stem: load(path) for path in FILES}
 # Grafana's own: four scrapes for a rate, and the time shown.
 INTERVALS = {"__rate_interval": f"{4 * SCRAPE_SECONDS}s", "__range": "10m"}
 

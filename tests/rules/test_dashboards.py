@@ -18,12 +18,12 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.__main__ import CHART, generate, links, stale, without_placement, write
 from dashboards.metric_uses import USES
-from dashboards.promql import ESTIMATED, EXACT, series
+from dashboards.promql import ESTIMATED, EXACT, FEW, series
 from tests.conftest import ROOT, need
+from tests.dashboards.boards import FILES, load
 from tests.metric_table import definition_of
 from tidemark.core.metric_table import METRICS
 
-FILES = sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
 PANELS = {"stat", "timeseries", "state-timeline", "table"}
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 # Values for Grafana's variables.
@@ -36,15 +36,17 @@ VARIABLES = {
     "$broker": "1",
 }
 
+BROKERS = ROOT / "dashboards" / "grafana" / "tidemark-brokers.json"
+# A unit of the grid, with its gap.
+GRID_PIXELS = 38
+# What the values 0 and 1 of a query stand for has words.
+ZERO_OR_ONE = r"_(up|online|ready|replica_in_sync|partition_leaderless|alert_open)\b|[<=>] bool"
+COUNTS = ("sum(", "sum by (kafka_cluster) (", "count ")
+
 # The metric of the cluster variable.
 FIRST = "tidemark_last_pass_timestamp_seconds"
 
 each_dashboard = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-
-
-def load(path: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return document
 
 
 def filled(expression: str) -> str:
@@ -127,7 +129,7 @@ def test_a_metric_is_in_a_panel_or_a_rule_or_the_page_says_its_use_in_a_line() -
 @each_dashboard
 def test_the_sdk_reads_back_every_key(path: Path) -> None:
     """A misspelt key would be lost. The builders remove `placement`, which the encoder adds."""
-    document = load(path)
+    document = json.loads(path.read_text(encoding="utf-8"))
     again = json.loads(JSONEncoder().encode(Dashboard.from_json(document)))
     assert without_placement(again) == document
 
@@ -136,6 +138,37 @@ def how_exact(targets: list[dict[str, Any]]) -> set[str]:
     """The sentences that the queries' use of `increase` calls for."""
     grown = [target["expr"] for target in targets if "increase(" in target["expr"]]
     return {EXACT if "resets(" in expression else ESTIMATED for expression in grown}
+
+
+def is_zero_or_one(panel: dict[str, Any]) -> bool:
+    found = [each["expr"] for each in panel["targets"]]
+    return all(re.search(ZERO_OR_ONE, each) and not each.startswith(COUNTS) for each in found)
+
+
+def looks(panel: dict[str, Any], values: list[int]) -> int:
+    """How many of the values a state timeline draws with a text and a colour of their own.
+
+    As its source does: with `mergeValues` and colours by thresholds, a value is its threshold; else
+    a mapping's text and colour, then the colour mode: a scale from the least to the largest value.
+    """
+    defaults = panel["fieldConfig"]["defaults"]
+    mode = defaults["color"]["mode"]
+    texts, colours = set(), set()
+    for value in values:
+        text, colour = str(value), str(value) if mode.startswith("continuous-") else mode
+        if panel["options"]["mergeValues"] and mode == "thresholds":
+            steps = [step["value"] or 0 for step in defaults["thresholds"]["steps"]]
+            text = colour = str(sum(value >= step for step in steps))
+        for mapping in defaults["mappings"]:
+            options = mapping["options"]
+            fits = value >= options["from"] if "from" in options else str(value) in options
+            if fits and mode != "thresholds":
+                result = options.get(str(value)) or options["result"]
+                text, colour = result["text"], result["color"]
+                break
+        texts.add(text)
+        colours.add(colour)
+    return min(len(texts), len(colours))
 
 
 def stated_exactness(description: str) -> set[str]:
@@ -171,13 +204,45 @@ def broken_rules(panel: dict[str, Any]) -> Iterator[str]:
             for t in targets
         ),
     }
+    legends = " ".join(target["legendFormat"] for target in targets)
+    if timed:
+        found = [t["expr"] for t in targets if "{{broker}}" in t["legendFormat"]]
+        found = [each for each in found if 'partition="$partition"' not in each]
+        few = all(re.search(r" and (top|bottom)k\(10, ", each) for each in found)
+        rules["at most ten series of brokers, and words for it"] = few and (
+            FEW in panel["description"] or not found
+        )
+    if panel["type"] in {"stat", "state-timeline"}:
+        rules["words for 0 and 1"] = bool(defaults["mappings"]) or not is_zero_or_one(panel)
+    if panel["type"] == "state-timeline":
+        rules["values that differ look different"] = looks(panel, [0, 1]) == 2
     if panel["type"] == "timeseries":
-        rules["a legend that is shown"] = panel["options"]["legend"]["showLegend"] is True
+        legend, custom, unit = panel["options"]["legend"], defaults["custom"], defaults["unit"]
+        largest_first = (legend.get("sortBy"), legend.get("sortDesc")) == ("Max", True)
+        of_brokers = [t["legendFormat"] for t in targets if "{{broker}}" in t["legendFormat"]]
+        has_kinds = len(targets) > 1 or re.search(r"{{(kind|purgatory|operation|source)}}", legends)
+        rules["a legend that is shown"] = legend["showLegend"] is True
+        rules["the largest series first"] = legend["displayMode"] == "list" or largest_first
+        rules["seconds that stay seconds, and words for rates"] = unit not in {"s", "cps"}
+        rules["no axis to 100 of zeros"] = "axisSoftMax" in custom or unit not in {
+            "short",
+            "suffix:s",
+            "percentunit",
+        }
+        rules["a word for estimates"] = (custom.get("axisLabel") == "estimated") is any(
+            "increase(" in t["expr"] and "resets(" not in t["expr"] for t in targets
+        )
+        rules["lines of one broker that can be told apart"] = bool(
+            panel["fieldConfig"]["overrides"]
+        ) is bool(of_brokers and has_kinds)
         rules["gaps where nothing is known"] = defaults["custom"]["spanNulls"] is False
         rules["a tooltip of all series"] = panel["options"]["tooltip"]["mode"] == "multi"
     if panel["type"] == "stat":
         rules["a single query with thresholds"] = len(targets) == 1 and bool(
             defaults["thresholds"]["steps"]
+        )
+        rules["a name only where there is one"] = panel["options"]["textMode"] == (
+            "value_and_name" if targets[0]["legendFormat"] else "value"
         )
     if panel["type"] == "table":
         arranged = next(
@@ -215,6 +280,17 @@ def test_a_broken_rule_is_found() -> None:
     assert list(broken_rules(panel)) == ["a unit", "instant queries for now, ranges for graphs"]
 
 
+def test_a_state_timeline_that_merges_its_values_is_found() -> None:
+    found = (p for path in FILES for p in load(path)["panels"] if p["type"] == "state-timeline")
+    for panel in found:
+        assert looks(panel, [0, 1]) == 2
+        defaults = panel["fieldConfig"]["defaults"]
+        defaults["color"] = {"mode": "thresholds"}
+        defaults["thresholds"] = {"mode": "absolute", "steps": [{"value": None, "color": "blue"}]}
+        assert looks(panel, [0, 1]) == 1
+        assert "values that differ look different" in set(broken_rules(panel))
+
+
 def test_a_panel_that_does_not_say_how_exact_it_is_is_found() -> None:
     panels = {each["id"]: each for each in load(FILES[1])["panels"]}
     assert FILES[1].stem == "tidemark-overview"
@@ -245,16 +321,28 @@ def test_ids_of_panels_do_not_change() -> None:
 
 @each_dashboard
 def test_panels_are_inside_the_grid_and_do_not_overlap(path: Path) -> None:
-    places = [panel["gridPos"] for panel in load(path)["panels"]]
-    assert all(p["x"] >= 0 and p["x"] + p["w"] <= 24 and p["h"] > 0 for p in places)
-    for a, b in itertools.combinations(places, 2):
-        apart = (
-            a["x"] + a["w"] <= b["x"]
-            or b["x"] + b["w"] <= a["x"]
-            or a["y"] + a["h"] <= b["y"]
-            or b["y"] + b["h"] <= a["y"]
-        )
-        assert apart, (a, b)
+    shown = json.loads(path.read_text(encoding="utf-8"))["panels"]
+    for panels in (shown, *(row["panels"] for row in shown if row.get("panels"))):
+        places = [panel["gridPos"] for panel in panels]
+        assert all(p["x"] >= 0 and p["x"] + p["w"] <= 24 and p["h"] > 0 for p in places)
+        for a, b in itertools.combinations(places, 2):
+            apart = (
+                a["x"] + a["w"] <= b["x"]
+                or b["x"] + b["w"] <= a["x"]
+                or a["y"] + a["h"] <= b["y"]
+                or b["y"] + b["h"] <= a["y"]
+            )
+            assert apart, (a, b)
+
+
+def test_the_brokers_dashboard_shows_first_what_every_cluster_has() -> None:
+    shown = json.loads(BROKERS.read_text(encoding="utf-8"))["panels"]
+    rows = {panel["title"]: panel for panel in shown if panel["type"] == "row"}
+    assert {title for title, row in rows.items() if row["collapsed"]} == {"Disks", "JMX"}
+    assert max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in shown) * GRID_PIXELS < 2400
+    assert (
+        len({row["id"] for row in rows.values()} - {p["id"] for p in load(BROKERS)["panels"]}) == 5
+    )
 
 
 VARIABLES_OF = {

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.dashboards.boards import FILES, load
 from tests.dashboards.expected import ANNOTATIONS
-from tests.rules.test_dashboards import FILES, filled, load
+from tests.rules.test_dashboards import filled
 from tests.rules.test_rules import promtool
 
 # Seconds between two scrapes, and the minute of the change.

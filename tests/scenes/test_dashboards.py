@@ -6,7 +6,6 @@ must reach, and that no query fails or stays empty.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT, missing
+from tests.conftest import missing
+from tests.dashboards.boards import FILES, load
 from tests.dashboards.stage import Stage, asking
 from tests.dashboards.test_queries import filled
 from tests.scenes.run import Scenes
@@ -25,10 +25,7 @@ from tidemark_lab.demo.services import CLUSTER_NAME
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 
-BOARDS: dict[str, dict[str, Any]] = {
-    path.stem: json.loads(path.read_text(encoding="utf-8"))
-    for path in sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
-}
+BOARDS: dict[str, dict[str, Any]] = {path.stem: load(path) for path in FILES}
 CHOSEN = {
     "kafka_cluster": CLUSTER_NAME,
     "topic": WATCHED,
