@@ -17,6 +17,7 @@ from tidemark.settings import Settings
 
 FILE: Final = Path(tidemark.settings.__file__).with_name("tidemark.schema.json")
 REFERENCE: Final = ROOT / "docs" / "reference-config.yaml"
+CHART: Final = ROOT / "deploy" / "helm" / "tidemark" / "values.schema.json"
 _KEY: Final = re.compile(r"( *)([a-z_]+):")
 
 
@@ -50,6 +51,25 @@ def configuration_schema() -> dict[str, Any]:
         "title": "Tidemark configuration",
         "$defs": definitions,
     }
+
+
+def chart_schema() -> str:
+    """The chart's schema of its values: as written, with the configuration's in one line of it."""
+    schema = configuration_schema()
+    definitions = schema.pop("$defs")
+    kinds = _bare({**definitions, "Settings": schema})
+    # Without line ends: this part is generated, the rest is written by hand.
+    line = f'  "$defs": {json.dumps(kinds, sort_keys=True)}'
+    return re.sub(r'^  "\$defs": .*$', lambda _: line, CHART.read_text("utf-8"), flags=re.MULTILINE)
+
+
+def _bare(schema: Any) -> Any:
+    """Without what only editors show."""
+    if isinstance(schema, dict):
+        texts = ("$schema", "title", "description")
+        shown = {"default", *(key for key in texts if isinstance(schema.get(key), str))}
+        return {key: _bare(value) for key, value in schema.items() if key not in shown}
+    return [_bare(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def _client() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Regenerates the JSON Schemas of events and configuration: `python -m tests.schema`."""
+"""Regenerates the JSON Schemas of events, configuration and the chart: `python -m tests.schema`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import tidemark.core
-from tests.config_schema import FILE, configuration_schema
+from tests.config_schema import CHART, FILE, chart_schema, configuration_schema
 from tidemark.core.codec import json_schema
 
 CORE = Path(tidemark.core.__file__).parent
@@ -20,3 +20,4 @@ def write(path: Path, schema: object) -> None:
 if __name__ == "__main__":
     write(EVENTS, json_schema())
     write(FILE, configuration_schema())
+    CHART.write_text(chart_schema(), encoding="utf-8")

@@ -16,6 +16,7 @@ import yaml
 
 from dashboards import health_rules, replication_rules
 from tests.conftest import ROOT
+from tests.verbs.run import tidemark
 from tidemark.cli import cli
 from tidemark.detect.thresholds import RUNBOOK_URL
 from tidemark.kafka.topics import topic_specifications
@@ -61,6 +62,52 @@ SECURE: dict[str, Any] = {
     },
 }
 OPENSHIFT = {"podSecurityContext": {"runAsUser": None, "fsGroup": None}}
+# A cluster's CA and a user's certificate in two Secrets, and what a company adds to every pod.
+STRIMZI: dict[str, Any] = {
+    "nameOverride": "replication",
+    "secrets": ["production-cluster-ca-cert", "tidemark"],
+    "extraEnv": [{"name": "TZ", "value": "UTC"}],
+    "extraVolumes": [{"name": "trust", "configMap": {"name": "company-ca"}}],
+    "extraVolumeMounts": [{"name": "trust", "mountPath": "/etc/ssl/certs", "readOnly": True}],
+    "image": {"repository": "registry.example.org/tidemark", "slim": "tidemark:slim"},
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    ],
+}
+INGRESS: dict[str, Any] = {
+    "fullnameOverride": "watch",
+    "ingress": {
+        "enabled": True,
+        "className": "nginx",
+        "hosts": ["kafka.example.org"],
+        "tls": [{"secretName": "tls", "hosts": ["kafka.example.org"]}],
+    },
+    "serviceMonitor": {
+        "enabled": True,
+        "namespace": "monitoring",
+        "relabelings": [{"targetLabel": "team", "replacement": "kafka"}],
+        "metricRelabelings": [{"action": "labeldrop", "regex": "pod"}],
+    },
+}
+# Numbers that Helm writes as 2.68435456e+08, and sections that are empty.
+NUMBERS: dict[str, Any] = {
+    "config": {
+        "collect": {"spool_bytes": 268435456, "pass_seconds": None},
+        "export": {"max_series": 1000000},
+        "notify": {"receivers": [{"name": "hook", "url": "http://hook.example.org/a"}]},
+    }
+}
+WITHOUT_STREAM = {"stream": {"enabled": False}, "collect": {"spool": None}}
+VALUES = {
+    "plain": {},
+    "all": EVERYTHING,
+    "openshift": OPENSHIFT,
+    "secure": SECURE,
+    "strimzi": STRIMZI,
+    "ingress": INGRESS,
+    "numbers": NUMBERS,
+    "without stream": WITHOUT_STREAM,
+}
 # The oldest that the chart allows, and a newer one.
 KUBERNETES = ("1.25", "1.33")
 
@@ -101,20 +148,24 @@ def test_the_linter_accepts_it(command: tuple[str, ...]) -> None:
     assert ran.returncode == 0, ran.stdout
 
 
-@pytest.mark.parametrize(
-    "values",
-    [{}, EVERYTHING, OPENSHIFT, SECURE],
-    ids=["plain", "all", "openshift", "secure"],
-)
-def test_kubernetes_accepts_what_the_chart_renders(tmp_path: Path, values: dict[str, Any]) -> None:
-    checked = 0
-    for document in rendered(tmp_path, values):
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES.keys())
+def test_kubernetes_and_tidemark_accept_what_the_chart_renders(
+    tmp_path: Path, values: dict[str, Any]
+) -> None:
+    checked, documents = 0, rendered(tmp_path, values)
+    given = configured(tmp_path, documents)
+    # Files of a Secret are not there.
+    if values is not SECURE:
+        tidemark("check-config", "--config", str(tmp_path / "tidemark.yaml"))
+    if values is NUMBERS:
+        assert (given.collect.spool_bytes, given.export.max_series) == (268435456, 1000000)
+    for document in documents:
         if document["apiVersion"] == "monitoring.coreos.com/v1":
             continue
         for version in KUBERNETES:
             kubernetes_validate.validate(document, version, strict=True)
             checked += 1
-    assert checked >= 2 * 7
+    assert checked >= 2 * 6
 
 
 def pods(documents: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
@@ -202,6 +253,61 @@ def test_without_a_spool_the_collector_has_no_volume_and_keeps_events_in_memory(
     assert "spool" not in of_kind(documents, "ConfigMap")[0]["data"]["tidemark.yaml"]
 
 
+def test_each_pod_has_the_secrets_and_what_else_is_added(tmp_path: Path) -> None:
+    documents = rendered(tmp_path, STRIMZI)
+    images = {}
+    for verb, pod, container in pods(documents):
+        mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        assert volumes.keys() | {"state"} == mounted.keys() | {"state"}
+        secrets = {
+            mounted[name]: volume["secret"]["secretName"]
+            for name, volume in volumes.items()
+            if "secret" in volume
+        }
+        assert secrets == {f"/run/secrets/{name}": name for name in STRIMZI["secrets"]}
+        assert container["env"] == STRIMZI["extraEnv"]
+        assert pod["topologySpreadConstraints"] == STRIMZI["topologySpreadConstraints"]
+        images[verb] = container["image"].rpartition(":")[0]
+    assert images == {
+        "collect": "tidemark",
+        "export": "tidemark",
+        "stream": "registry.example.org/tidemark",
+    }
+    assert {each["metadata"]["labels"]["app.kubernetes.io/name"] for each in documents} == {
+        "replication"
+    }
+
+
+def test_links_lead_through_the_ingress_and_the_monitor_finds_the_release(tmp_path: Path) -> None:
+    documents = rendered(tmp_path, INGRESS)
+    (ingress,), (monitor,) = (of_kind(documents, kind) for kind in ("Ingress", "ServiceMonitor"))
+    (rule,) = ingress["spec"]["rules"]
+    backend = rule["http"]["paths"][0]["backend"]["service"]
+    assert (rule["host"], backend["name"]) == ("kafka.example.org", "watch-export")
+    assert backend["name"] in {each["metadata"]["name"] for each in of_kind(documents, "Service")}
+    settings = configured(tmp_path, documents)
+    assert settings.notify.external_url == "https://kafka.example.org"
+    assert settings.detect.runbook_url == "https://kafka.example.org/docs/runbooks"
+    assert monitor["metadata"]["namespace"] == "monitoring"
+    assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["n"]}
+    for endpoint in monitor["spec"]["endpoints"]:
+        for kind in ("relabelings", "metricRelabelings"):
+            assert endpoint[kind] == INGRESS["serviceMonitor"][kind]
+
+
+def test_the_chart_is_a_subchart_that_can_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / "charts").mkdir()
+    (tmp_path / "charts" / "tidemark").symlink_to(CHART)
+    dependency = {"name": "tidemark", "version": "*-0", "condition": "tidemark.enabled"}
+    chart = {"apiVersion": "v2", "name": "parent", "version": "1.0.0", "dependencies": [dependency]}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(chart), encoding="utf-8")
+    for enabled in ("true", "false"):
+        ran = run("helm", "template", "x", str(tmp_path), "--set", f"tidemark.enabled={enabled}")
+        assert ran.returncode == 0, ran.stderr
+        assert ("kind: Deployment" in ran.stdout) is (enabled == "true")
+
+
 def test_a_copy_of_the_chart_without_its_links_is_refused_once_they_are_needed(
     tmp_path: Path,
 ) -> None:
@@ -254,6 +360,10 @@ def test_openshift_chooses_user_and_group(tmp_path: Path) -> None:
         ({"exporter": {}}, "exporter"),
         ({"stream": {"storage": "ten"}}, "storage"),
         ({"config": {"clusters": [{"name": "x"}]}}, "bootstrap_servers"),
+        ({"config": {"colect": {}}}, "colect"),
+        ({"config": {"clusters": [{"nam": "x"}]}}, "nam"),
+        ({"config": {"kafka": {"client": {"security_protocol": "TLS"}}}}, "security_protocol"),
+        ({"ingress": {"enabled": True, "hosts": []}}, "hosts"),
         ({"runbookUrl": "runbooks"}, "runbookUrl"),
         ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
         ({"export": {"scheme": "https"}}, "scheme"),

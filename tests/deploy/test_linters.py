@@ -20,7 +20,7 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from tests.deploy.test_charts import EVERYTHING, SECURE, rendered
+from tests.deploy.test_charts import EVERYTHING, INGRESS, SECURE, rendered
 from tests.deploy.test_deploy import UNITS, compose
 from tests.verbs.run import tidemark
 from tidemark.assets import KUBERNETES_RULES, list_assets
@@ -59,7 +59,7 @@ def test_custom_resources_follow_the_schemas_of_their_operators(path: str) -> No
         check(document)
 
 
-@pytest.mark.parametrize("values", [EVERYTHING, SECURE], ids=["all", "secure"])
+@pytest.mark.parametrize("values", [EVERYTHING, SECURE, INGRESS], ids=["all", "secure", "ingress"])
 def test_what_the_chart_renders_for_the_prometheus_operator_follows_its_schemas(
     tmp_path: Path, values: dict[str, Any]
 ) -> None:

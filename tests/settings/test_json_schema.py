@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.config_schema import FILE, REFERENCE, configuration_schema
+from tests.config_schema import CHART, FILE, REFERENCE, chart_schema, configuration_schema
 from tests.conftest import ROOT
 from tests.verbs.run import tidemark
 from tidemark.settings import Settings
@@ -21,6 +21,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 def test_the_committed_file_is_generated() -> None:
     assert json.loads(json.dumps(configuration_schema())) == SCHEMA
+    assert CHART.read_text(encoding="utf-8") == chart_schema()
 
 
 def test_it_is_a_schema_and_the_verb_prints_it() -> None:

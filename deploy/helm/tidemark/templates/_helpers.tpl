@@ -1,9 +1,15 @@
+{{- define "tidemark.chart" -}}
+{{- .Values.nameOverride | default .Chart.Name }}
+{{- end }}
+
 {{- define "tidemark.name" -}}
-{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- $chart := include "tidemark.chart" . }}
+{{- $full := contains $chart .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $chart) }}
+{{- .Values.fullnameOverride | default $full | trunc 50 | trimSuffix "-" }}
 {{- end }}
 
 {{- define "tidemark.labels" -}}
-app.kubernetes.io/name: tidemark
+app.kubernetes.io/name: {{ include "tidemark.chart" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: tidemark
@@ -12,7 +18,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
 {{- define "tidemark.selector" -}}
-app.kubernetes.io/name: tidemark
+app.kubernetes.io/name: {{ include "tidemark.chart" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
@@ -20,8 +26,17 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if .Values.serviceAccount.name }}{{ .Values.serviceAccount.name }}{{ else if .Values.serviceAccount.create }}{{ include "tidemark.name" . }}{{ else }}default{{ end }}
 {{- end }}
 
+{{/* Where people reach the status page: by the ingress, else inside of the cluster. */}}
+{{- define "tidemark.address" -}}
+{{- if .Values.ingress.enabled }}
+{{- printf "%s://%s" (empty .Values.ingress.tls | ternary "http" "https") (first .Values.ingress.hosts) }}
+{{- else }}
+{{- printf "%s://%s-export.%s:%v" (include "tidemark.scheme" (dict "root" . "verb" "export") | lower) (include "tidemark.name" .) .Release.Namespace .Values.export.service.port }}
+{{- end }}
+{{- end }}
+
 {{- define "tidemark.runbookUrl" -}}
-{{- .Values.runbookUrl | default (printf "%s://%s-export.%s:%v/docs/runbooks" (include "tidemark.scheme" (dict "root" . "verb" "export") | lower) (include "tidemark.name" .) .Release.Namespace .Values.export.service.port) }}
+{{- .Values.runbookUrl | default (printf "%s/docs/runbooks" (include "tidemark.address" .)) }}
 {{- end }}
 
 {{/* Tidemark's configuration: what the chart sets, below what the values say. */}}
@@ -33,6 +48,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
     (dict "listen" "0.0.0.0:9756") (not (empty .Values.collect.spool)))
   "stream" (dict "listen" "0.0.0.0:9755" "checkpoint" "/var/lib/tidemark/checkpoint")
   "export" (dict "listen" "0.0.0.0:9754")
+  "notify" (dict "external_url" (include "tidemark.address" .))
   "detect" (dict "runbook_url" (include "tidemark.runbookUrl" .)) }}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) }}
 {{- end }}
@@ -63,7 +79,7 @@ httpGet: {path: {{ .path }}, port: http, scheme: {{ include "tidemark.scheme" . 
 {{- end }}
 {{- end }}
 
-{{/* A pod. Arguments: root, verb, image, values of the verb, whether it keeps state. */}}
+{{/* A pod. Arguments: root, verb, values of the verb, whether it keeps state. */}}
 {{- define "tidemark.pod" -}}
 metadata:
   labels:
@@ -94,13 +110,18 @@ spec:
     {{- toYaml .root.Values.podSecurityContext | nindent 4 }}
   containers:
     - name: {{ .verb }}
-      image: "{{ .image }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}"
+      {{- $whole := printf "%s:%s" .root.Values.image.repository (.root.Values.image.tag | default .root.Chart.AppVersion) }}
+      image: {{ (eq .verb "stream" | ternary "" .root.Values.image.slim) | default $whole | quote }}
       imagePullPolicy: {{ .root.Values.image.pullPolicy }}
       args:
         - {{ .verb }}
         {{- range .values.extraArgs }}
         - {{ . | quote }}
         {{- end }}
+      {{- with .root.Values.extraEnv }}
+      env:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       securityContext:
         {{- toYaml .root.Values.containerSecurityContext | nindent 8 }}
       resources:
@@ -125,6 +146,12 @@ spec:
         {{- if .root.Values.existingSecret }}
         - {name: secrets, mountPath: /run/secrets/tidemark, readOnly: true}
         {{- end }}
+        {{- range $number, $name := .root.Values.secrets }}
+        - {name: secret-{{ $number }}, mountPath: /run/secrets/{{ $name }}, readOnly: true}
+        {{- end }}
+        {{- with .root.Values.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: configuration
       configMap: {name: {{ include "tidemark.name" .root }}}
@@ -142,6 +169,13 @@ spec:
     - name: secrets
       secret: {secretName: {{ . }}}
     {{- end }}
+    {{- range $number, $name := .root.Values.secrets }}
+    - name: secret-{{ $number }}
+      secret: {secretName: {{ $name }}}
+    {{- end }}
+    {{- with .root.Values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   {{- with .root.Values.nodeSelector }}
   nodeSelector:
     {{- toYaml . | nindent 4 }}
@@ -152,6 +186,10 @@ spec:
   {{- end }}
   {{- with .root.Values.affinity }}
   affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .root.Values.topologySpreadConstraints }}
+  topologySpreadConstraints:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 {{- end }}
