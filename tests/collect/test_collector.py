@@ -11,6 +11,7 @@ from tests.collect.fake_cluster import FakeCluster
 from tidemark.collect.collector import Collector
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish.pack import EventRecord
+from tidemark.collect.publish.publisher import Publisher
 from tidemark.core.broker_outcomes import NOT_CHECKED
 from tidemark.core.events import REFUSED
 from tidemark.settings import Cluster, Collect, Settings
@@ -19,18 +20,13 @@ from tidemark_lab.brokers.wait import wait_until
 pytestmark = pytest.mark.usefixtures("topic_t")
 
 
-class Kept:
+class Kept(Publisher):
     """A publisher that keeps what it gets."""
 
-    groups = 1
-    published = dropped = 0
-
     def __init__(self) -> None:
+        super().__init__(groups=1)
         self.passes: list[list[EventRecord]] = []
         self.on_put: Callable[[], None] = lambda: None
-
-    def take_missed(self, _: str) -> set[tuple[str, int]]:
-        return set()
 
     def put(self, records: list[EventRecord]) -> None:
         self.passes.append(records)
@@ -40,7 +36,7 @@ class Kept:
 def collector(brokers: FakeCluster, publisher: Kept, limit: int, **options: object) -> Collector:
     watched = Cluster(name="c", bootstrap_servers=[f"127.0.0.1:{brokers.brokers[0].port}"])
     settings = Settings(clusters=[watched], collect=Collect(collector="k", **options))  # type: ignore[arg-type]
-    return Collector(watched, settings, publisher, CollectMetrics(), 1_000, limit)  # type: ignore[arg-type]
+    return Collector(watched, settings, publisher, CollectMetrics(), 1_000, limit)
 
 
 def test_passes_leave_nothing_behind_in_the_future_of_the_stop(cluster: FakeCluster) -> None:

@@ -100,6 +100,9 @@ class PassRunner:
         # The next pass follows at once: an answer contradicted the metadata, or a broker just
         # failed.
         self.immediate_next_pass = False
+        # The pass had no news: all answered, all replicas are in sync and had what their leader had
+        # in the pass before, and only offsets differ from it.
+        self.is_steady = False
         # When a broker last answered (monotonic); the start counts as an answer.
         self.answered_at = time.monotonic()
         self.observed = self.thinned = self.missed = 0
@@ -143,6 +146,7 @@ class PassRunner:
 
     async def _run(self, missed_elsewhere: set[TopicPartition]) -> list[EventRecord]:
         self.number += 1
+        self.is_steady = True
         self._started = time.monotonic()
         self._packer = Packer(
             self.cluster.name, self._settings.collector, self._epoch, self.number, self._groups
@@ -159,7 +163,16 @@ class PassRunner:
         add_source_events(self._sources, self.inventory, self._packer, self._broker_events())
         missed = self._observe(missed_elsewhere)
         places = [(watched.group, (watched.topic, watched.number)) for watched in missed]
-        return self._packer.finish(self._pass_record(), places)
+        records = self._packer.finish(self._pass_record(), places)
+        self.is_steady &= (
+            not missed
+            and not self.immediate_next_pass
+            and all(finding.outcome == NOT_CHECKED for finding in self.findings)
+            and not self._reader.reassigning
+            and self.inventory.all_in_sync
+            and all(outcome == OK for outcome in self.outcomes.values())
+        )
+        return records
 
     async def rest(self, over: Any, seconds: float, *, may_end_early: bool) -> bool:
         """Waits for the next pass, or until the Future `over` is completed.
@@ -256,7 +269,7 @@ class PassRunner:
         """Encodes the requests again after a change of leaders, epochs, replicas or brokers."""
         if not self._must_plan:
             return
-        self._must_plan = False
+        self._must_plan = self.is_steady = False
         hosted: dict[int, list[WatchedPartition]] = {b: [] for b in self.inventory.brokers}
         for watched in self.inventory.partitions.values():
             watched.slots, watched.is_settled = {}, False
@@ -356,6 +369,7 @@ class PassRunner:
         missed |= observer.missed
         self.thinned, self.missed = observer.thinned, len(missed)
         self.immediate_next_pass |= observer.found_stale
+        self.is_steady &= not observer.found_news
         return missed
 
     def _wall(self, monotonic: float) -> float:

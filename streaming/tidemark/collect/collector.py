@@ -14,6 +14,8 @@ from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.connect.event_loop import complete
 from tidemark.collect.metadata.refusals import ASKED, NO_TOPIC
 from tidemark.collect.metrics import CollectMetrics
+from tidemark.collect.publish.held_passes import HeldPasses
+from tidemark.collect.publish.pack import EventRecord
 from tidemark.collect.publish.publisher import Publisher
 from tidemark.collect.sources.source import Source
 from tidemark.core.broker_outcomes import NOT_CHECKED, BrokerFinding
@@ -47,6 +49,7 @@ class Collector(threading.Thread):
         self.cluster = cluster
         self.passes = PassRunner(cluster, settings.collect, publisher.groups, epoch, sources, clock)
         self._publisher = publisher
+        self._held = HeldPasses()
         self._metrics = metrics
         self._limit = limit
         self._after_pass = after_pass
@@ -63,7 +66,12 @@ class Collector(threading.Thread):
         try:
             self.passes.loop.run(self._run)
         finally:
+            self._publish(self._held.take())
             self.passes.close()
+
+    def _publish(self, records: list[EventRecord]) -> None:
+        if records:
+            self._publisher.put(records)
 
     def _log_findings(self) -> None:
         """Logs once what is wrong with a broker or its address, and once that it no longer is."""
@@ -107,13 +115,16 @@ class Collector(threading.Thread):
             begun = time.monotonic()
             try:
                 records = await passes.run(self._publisher.take_missed(self.cluster.name))
-                self._publisher.put(records)
+                steady, period = passes.is_steady, passes.period_seconds
+                due = self._held.release(records, time.monotonic(), period, is_steady=steady)
+                self._publish(due)
                 seconds = time.monotonic() - begun
                 self._log_findings()
                 self._log_refusals()
                 self._metrics.passed(self.cluster.name, seconds, passes, self._publisher)
             except Exception:
                 # A failed pass is a gap. Collection goes on.
+                self._publish(self._held.take())
                 log.exception(
                     "collection pass failed", cluster=self.cluster.name, number=passes.number
                 )

@@ -54,7 +54,11 @@ _Samples = tuple[list[Replica], float, float, int | None]
 
 
 class Observer:
-    """Builds the observations of one pass. `found_stale`: an answer contradicted the metadata."""
+    """Builds the observations of one pass. `found_stale`: an answer contradicted the metadata.
+
+    `found_news`: there is an error, a log that is shorter than before, a follower without what its
+    leader had in the pass before, or something that is read seldom.
+    """
 
     def __init__(
         self,
@@ -64,7 +68,7 @@ class Observer:
         thin_seconds: float,
         links: LinkCounter | None = None,
     ) -> None:
-        self.found_stale = False
+        self.found_stale = self.found_news = False
         # Quiet and recently observed partitions: they count as seen.
         self.thinned = 0
         self.missed: set[WatchedPartition] = set()
@@ -104,6 +108,7 @@ class Observer:
         # The first interval differs between partitions, so that they are not all due in one pass.
         share = 1.0 if unchanged else 0.5 + 0.5 * watched.spread
         watched.due_at = now + share * self._thin_seconds
+        self.found_news |= lineage_pending or has_news
         if lineage_pending:
             if any(sample.lineage is not None for sample in replicas):
                 observation.compacted = watched.configuration.compacted
@@ -134,6 +139,7 @@ class Observer:
                 asked_ms, answered_ms = times.of(answers, index, has_end)
             if error:
                 replicas.append(self._without_answer(broker, answers, error, epoch, leads))
+                self.found_news = True
                 continue
             # Above the epoch of the metadata: that is old.
             if known_epoch is not None and epoch > known_epoch:
@@ -145,10 +151,11 @@ class Observer:
                 high_watermark = -1
             if end < ends.get(broker, 0):
                 watched.lineage.restart(watched.metadata.replicas)
+                self.found_news = True
             ends[broker] = end
             if broker != leader:
                 if end < leader_end:
-                    counts = True
+                    counts = self.found_news = True
                 if asked_ms is not None and asked_ms < first_asked_ms:
                     first_asked_ms = asked_ms
                 if answered_ms is not None and answered_ms > last_answered_ms:
