@@ -99,13 +99,13 @@ def ensure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def test_missing_topics_are_created(ensure: Callable[..., None]) -> None:
-    admin = Admin({STATE: 16})
+    admin = Admin({STATE: 4})
     ensure(admin)
     assert admin.created == [VIEWS, ALERTS, DEAD]
 
 
 def test_a_start_says_that_writers_choose_the_times_of_events(ensure: Callable[..., None]) -> None:
-    admin = Admin({STATE: 16, VIEWS: 16, ALERTS: 1, DEAD: 1})
+    admin = Admin({STATE: 4, VIEWS: 4, ALERTS: 1, DEAD: 1})
     with capture_logs() as logs:
         ensure(admin)
         admin.times = "CreateTime"
@@ -120,17 +120,17 @@ def test_a_start_says_that_writers_choose_the_times_of_events(ensure: Callable[.
 def test_topics_are_created_by_their_request_alone(
     ensure: Callable[..., None], metadata: int
 ) -> None:
-    admin = Admin({STATE: 16}, metadata=metadata)
+    admin = Admin({STATE: 4}, metadata=metadata)
     ensure(admin)
     assert admin.created == [VIEWS, ALERTS, DEAD]
 
 
 def test_topics_of_other_verbs_need_no_right(ensure: Callable[..., None]) -> None:
-    admin = Admin({STATE: 16, VIEWS: -DENIED, ALERTS: -DENIED, DEAD: -DENIED})
+    admin = Admin({STATE: 4, VIEWS: -DENIED, ALERTS: -DENIED, DEAD: -DENIED})
     ensure(admin, STATE)
     assert admin.created == []
     # It may describe, but not create.
-    ensure(Admin({STATE: 16}, refuses=DENIED), STATE)
+    ensure(Admin({STATE: 4}, refuses=DENIED), STATE)
 
 
 def test_not_permitted_is_told_from_not_there(ensure: Callable[..., None]) -> None:
@@ -157,7 +157,7 @@ def test_another_number_of_partitions_is_not_waited_out(ensure: Callable[..., No
 
 def test_partitions_that_were_added_to_the_alerts_are_named(ensure: Callable[..., None]) -> None:
     with pytest.raises(topics.TopicMismatchError, match=f"{ALERTS} has 3 .* exactly 1. Delete it"):
-        ensure(Admin({STATE: 16, ALERTS: 3}))
+        ensure(Admin({STATE: 4, ALERTS: 3}))
 
 
 def test_the_named_procedure_is_a_section_of_the_document() -> None:

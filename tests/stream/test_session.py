@@ -99,12 +99,15 @@ GIVEN = {"spark.sql.shuffle.partitions": "99", "spark.app.name": "mine", "kafka.
         (CLUSTER, False, {SHUFFLED: "4"}),
         # The launcher's master counts, which is not known here.
         (LOCAL, True, {SHUFFLED: "4"}),
+        # A batch of a small cluster has one task, and that of a large one as many as before.
+        ({}, False, {"spark.master": "local[1]", SHUFFLED: "1"}),
+        ({"large": True}, False, {"spark.master": "local[4]", SHUFFLED: "4"}),
         # Nothing overrides the settings that a checkpoint fixes.
         (
             {"spark": GIVEN, **ROCKSDB},
             False,
             {
-                SHUFFLED: "4",
+                SHUFFLED: "1",
                 "spark.sql.streaming.stateStore.providerClass": PROVIDER,
                 "spark.app.name": "mine",
                 "kafka.acks": None,

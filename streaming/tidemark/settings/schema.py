@@ -91,7 +91,7 @@ class Topics(Struct, kw_only=True, forbid_unknown_fields=True):
     """Tidemark's own topics. The first start fixes `partitions`, those of the event topic."""
 
     prefix: Name = "tidemark"
-    partitions: Annotated[int, Meta(ge=1, le=1024)] = 16
+    partitions: Annotated[int, Meta(ge=1, le=1024)] = 4
     replication_factor: Annotated[int, Meta(ge=1, le=32)] = 3
     min_in_sync_replicas: Annotated[int, Meta(ge=1, le=32)] = 2
 
@@ -162,8 +162,8 @@ class Stream(Struct, kw_only=True, forbid_unknown_fields=True):
     # Null: 500 ms, or 5 s where `large` is set (above 20,000 partitions).
     trigger_ms: Annotated[int, Meta(ge=0, le=MAX_INT)] | None = None
     large: bool = False
-    # Four tasks at once even on two cores: tasks mostly wait, for Kafka or between JVM and Python.
-    master: Master = "local[4]"
+    # Null: local[1], or local[4] with `large`. A task more costs each batch as much as 1,000 events.
+    master: Master | None = None
     max_offsets_per_trigger: PositiveInt = 20_000
     store_provider: Literal["hdfs", "rocksdb"] = "hdfs"
     # The folder with the connector's jars. Null: downloaded once into the cache.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from tidemark.core.errors import TidemarkError
-from tidemark.settings import Settings
+from tidemark.settings import Settings, Stream
 from tidemark.stream.class_path import jars_in_front, spark_home
 from tidemark.stream.launch import REDACTED, private_folder, settings_in_file
 from tidemark.stream.spark_internals import LOG_CONFIGURATION, checkpoint_file_manager
@@ -61,11 +61,15 @@ def is_submitted(environ: Mapping[str, str]) -> bool:
     return "PYSPARK_GATEWAY_PORT" in environ
 
 
+def master_of(stream: Stream) -> str:
+    return stream.master or ("local[4]" if stream.large else "local[1]")
+
+
 def spark_settings(
     settings: Settings, jars: Iterable[Path], daemon: bool, submitted: bool
 ) -> dict[str, str]:
     """All Spark settings of the job. `stream.spark` wins, except over what the checkpoint fixes."""
-    stream = settings.stream
+    stream, master = settings.stream, master_of(settings.stream)
     given = {key: value for key, value in stream.spark.items() if not key.startswith("kafka.")}
     conf = {
         "spark.app.name": "tidemark-stream",
@@ -92,18 +96,18 @@ def spark_settings(
         conf["spark.python.daemon.module"] = DAEMON
     if not submitted:
         conf |= {
-            "spark.master": stream.master,
+            "spark.master": master,
             "spark.jars": ",".join(path.as_uri() for path in jars),
             "spark.pyspark.python": sys.executable,
         }
         conf["spark.ui.showConsoleProgress"] = "false"
         java = [
             f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}",
-            LOCAL_JVM if is_local(stream.master) else "",
+            LOCAL_JVM if is_local(master) else "",
             given.pop(JAVA_OPTIONS, ""),
         ]
         conf[JAVA_OPTIONS] = " ".join(filter(None, java))
-        if is_local(stream.master):
+        if is_local(master):
             before = given.pop("spark.driver.extraClassPath", "")
             conf["spark.driver.extraClassPath"] = os.pathsep.join(
                 filter(None, [before, *map(str, jars_in_front())])
@@ -114,7 +118,7 @@ def spark_settings(
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.ui.enabled": "false",
             }
-    groups, tasks = settings.topics.partitions, None if submitted else tasks_at_once(stream.master)
+    groups, tasks = settings.topics.partitions, None if submitted else tasks_at_once(master)
     if tasks is not None:
         # Or any user of this machine reads blocks, which hold Kafka's secrets. Within one process
         # Spark makes the secret itself: it is in no setting and no argument.
@@ -156,7 +160,7 @@ def daemon_usable(settings: Settings, submitted: bool, environ: Mapping[str, str
     """
     if "spark.python.daemon.module" in settings.stream.spark:
         return settings.stream.spark["spark.python.daemon.module"] == DAEMON
-    if submitted or not is_local(settings.stream.master):
+    if submitted or not is_local(master_of(settings.stream)):
         log.warning(
             "default Python worker daemon: batches take about a second longer",
             cure="where tidemark is installed on the executors, set "
@@ -233,7 +237,7 @@ def prepare_java(settings: Settings) -> list[Path]:
     # the launcher starts Python to find it.
     os.environ["SPARK_HOME"] = str(spark_home())
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", LOCAL_JVM)
-    if is_local(settings.stream.master):
+    if is_local(master_of(settings.stream)):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return connector_jars(Path(settings.stream.jars) if settings.stream.jars else None)
 

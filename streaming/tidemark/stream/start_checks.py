@@ -10,7 +10,7 @@ from typing import Final
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings
 from tidemark.stream.kafka_options import sink_options, source_options
-from tidemark.stream.session import is_local, is_submitted, local_folder, tasks_at_once
+from tidemark.stream.session import is_local, is_submitted, local_folder, master_of, tasks_at_once
 
 # Where they are set, Hadoop may have another default file system than this machine's.
 HADOOP: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "HADOOP_HOME", "SPARK_CONF_DIR")
@@ -29,10 +29,10 @@ def check_start(settings: Settings, environ: Mapping[str, str]) -> None:
 
 def port_warnings(settings: Settings) -> Iterator[str]:
     """Of a Spark in several processes, whose ports are not on loopback alone."""
-    stream = settings.stream
-    if tasks_at_once(stream.master) is None and stream.spark.get("spark.authenticate") != "true":
+    stream, master = settings.stream, master_of(settings.stream)
+    if tasks_at_once(master) is None and stream.spark.get("spark.authenticate") != "true":
         yield (
-            f"stream.spark: spark.authenticate is not true for {stream.master}: who reaches the "
+            f"stream.spark: spark.authenticate is not true for {master}: who reaches the "
             "ports of the driver or an executor reads its blocks, with Kafka's passwords, and runs "
             "code there. Set it, with a secret where the master makes none, or give it to "
             "spark-submit; add spark.network.crypto.enabled against readers of the network"
@@ -67,7 +67,7 @@ def _folder(settings: Settings, environ: Mapping[str, str]) -> Path | None:
     checkpoint = settings.stream.checkpoint
     elsewhere = (
         is_submitted(environ)
-        or not is_local(settings.stream.master)
+        or not is_local(master_of(settings.stream))
         or "spark.hadoop.fs.defaultFS" in settings.stream.spark
         or any(name in environ for name in HADOOP)
     )
