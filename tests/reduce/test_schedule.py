@@ -27,8 +27,9 @@ PUBLISHED = 1_000.0
     [
         (None, 10.0, 300.0),
         (1_000, 10.0, 300.0),
-        (10_000, 10.0, 300.0),
-        (100_000, 100.0, 300.0),
+        (2_000, 10.0, 300.0),
+        (10_000, 40.0, 300.0),
+        (50_000, 200.0, 300.0),
         (1_000_000, 300.0, 300.0),
     ],
 )
@@ -81,7 +82,7 @@ def published(
 
 
 def test_a_healthy_partition_of_many_is_published_seldom_and_a_change_at_once() -> None:
-    few, many = published(10), published(100_000)
+    few, many = published(10), published(25_000)
     for partition in range(1, 10):
         assert len(few[partition]) == pytest.approx(40, abs=2)
         assert 4 <= len(many[partition]) <= 6

@@ -18,9 +18,9 @@ EACH_PASS: Final = 0.0
 CHANGED: Final = -1.0
 
 
-# Views of a cluster's healthy partitions, refreshed in a second on average: above 10,000 of them
+# Views of a cluster's healthy partitions, refreshed in a second on average: above 2,500 of them
 # each is refreshed less often. A change of its meaning is published at the next pass.
-REFRESHED_PER_SECOND: Final = 1_000
+REFRESHED_PER_SECOND: Final = 250
 MAX_REFRESH_SECONDS: Final = 300.0
 # The same, of a healthy partition in which no offset moved: only the time of its sample is new.
 QUIET_SECONDS: Final = 300.0
