@@ -162,7 +162,7 @@ class Stream(Struct, kw_only=True, forbid_unknown_fields=True):
     # Null: 500 ms, or 5 s where `large` is set (above 20,000 partitions).
     trigger_ms: Annotated[int, Meta(ge=0, le=MAX_INT)] | None = None
     large: bool = False
-    # Null: local[1], or local[4] with `large`. A task more costs each batch as much as 1,000 events.
+    # Null: local[1], or local[4] with `large`. Each more task has a fixed price in each batch.
     master: Master | None = None
     max_offsets_per_trigger: PositiveInt = 20_000
     store_provider: Literal["hdfs", "rocksdb"] = "hdfs"
