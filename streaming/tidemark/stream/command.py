@@ -28,6 +28,7 @@ from tidemark.stream.health import ATTEMPT_SECONDS, START_SECONDS, StreamHealth
 from tidemark.stream.query import recover, watch
 from tidemark.stream.session import prepare_java, start_session
 from tidemark.stream.spark_internals import read_progress
+from tidemark.stream.standby import wait_for_turn
 from tidemark.stream.start import import_packages, start_worker
 from tidemark.stream.start_checks import check_start
 from tidemark.stream.step_over import step_over
@@ -50,14 +51,21 @@ RUN: Final = "to go on from the checkpoint"
     is_flag=True,
     help="Only fetch the jars of Spark's Kafka connector, where they are not there yet.",
 )
-def stream(config: Path | None, checkpoint: str | None, once: bool, prepare: bool) -> None:
+@click.option(
+    "--standby",
+    is_flag=True,
+    help="Wait until no other stream has written to the checkpoint for 20 s, then take over.",
+)
+def stream(
+    config: Path | None, checkpoint: str | None, once: bool, prepare: bool, standby: bool
+) -> None:
     """Fold events into views and alerts with Spark Structured Streaming."""
     settings = load_long_running(config, flags={"stream.checkpoint": checkpoint})
     if prepare:
         jars = prepare_java(settings)
         echo(f"Spark's Kafka connector: {len(jars)} jars in {jars[0].parent}")
         return
-    run(settings, once)
+    run(settings, once, standby)
 
 
 def main() -> None:
@@ -77,7 +85,7 @@ def main() -> None:
         sys.exit(1)
 
 
-def run(settings: Settings, once: bool = False) -> None:
+def run(settings: Settings, once: bool = False, standby: bool = False) -> None:
     """Runs the query until SIGTERM, SIGINT or, with `once`, its end.
 
     Raises TidemarkError when the query fails, ConfigError before anything is asked or started.
@@ -104,6 +112,8 @@ def run(settings: Settings, once: bool = False) -> None:
             partial(ensure_topics, settings.kafka, settings.topics),
         )
         attempt(prepare)
+        if standby:
+            wait_for_turn(settings, stop.requested)
         if stop.requested.is_set():
             return
         with health.step("the start of Spark", START_SECONDS):
