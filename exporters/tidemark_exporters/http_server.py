@@ -7,7 +7,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from tidemark.metrics import content_type
-from tidemark.web.exchange import METRICS, SECURITY, Request, Response
+from tidemark.web.exchange import METRICS, SECURITY, App, Request, Response
 from tidemark.web.health import Health
 from tidemark.web.negotiation import Format, requested_format
 from tidemark.web.server import WebServer, serve
@@ -60,7 +60,7 @@ class Site:
 
 
 def serve_site(
-    site: Site,
+    site: App,
     health: Health,
     listen: str,
     web_config_file: str | None = None,

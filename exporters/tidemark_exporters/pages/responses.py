@@ -19,11 +19,13 @@ from tidemark_exporters.pages.alerts import AlertHistory
 from tidemark_exporters.pages.html import render
 from tidemark_exporters.pages.page_definitions import PageRequest, page_contents
 from tidemark_exporters.pages.query import BadRequestError, NotFoundError
+from tidemark_exporters.pages.recording import Recording
 from tidemark_exporters.pages.snapshot import SnapshotCache, TableSnapshot
 
 FILES: Final = {
     "tidemark.css": "text/css; charset=utf-8",
     "tidemark.js": "text/javascript; charset=utf-8",
+    "recording.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 PROBLEM: Final = "application/problem+json"
@@ -42,10 +44,17 @@ class Pages:
     ) -> None:
         """`waiting`: the topics that are still being read to their end."""
         self.history = AlertHistory()
+        # What of a recording is shown; None: what is live.
+        self._recording: Recording | None = None
         self._waiting = waiting
         self._snapshots = SnapshotCache(
             lambda: TableSnapshot(table, clock(), stale_seconds, caught_up=not waiting())
         )
+
+    def renew(self, recording: Recording) -> None:
+        """Shows another pass of a recording."""
+        self._recording = recording
+        self._snapshots.drop()
 
     def answer(
         self, path: str, query: str, accept_encoding: str = "", if_none_match: str = ""
@@ -92,6 +101,8 @@ class Pages:
             waiting=self._waiting(),
             history_complete=self.history.complete,
             path=name if status == HTTPStatus.OK else None,
+            query=query,
+            recording=self._recording,
             root=root,
             static=static_version(),
             **context,

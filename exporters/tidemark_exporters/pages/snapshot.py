@@ -224,6 +224,11 @@ class SnapshotCache:
                 self._until = ended + max(FRESH_SECONDS, COPY_SHARE * (ended - began))
             return self._snapshot
 
+    def drop(self) -> None:
+        """Has the next one taken at once."""
+        with self._lock:
+            self._snapshot = None
+
 
 def _copy_aggregates(aggregates: dict[Key, AnyAggregate]) -> dict[Key, AnyAggregate]:
     """Copies that do not change with the table."""

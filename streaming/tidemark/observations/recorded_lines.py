@@ -122,17 +122,22 @@ class LineReducer:
         self._fold = fold or CompletingFold(detection)
         # Of lines: whether there was one, and whether one could be read.
         self._noted = self._readable = False
+        # Of the first line that could not be read: where, and why.
+        self._first: DeadLetter | None = None
 
     def reduce(self, line: Line) -> list[Row]:
         """The rows to publish after a line."""
         record = RawRecord(line.source, line.number - 1, 0.0, line.data)
-        if line.fault is not None:
-            self.note(readable=False)
-            return [dead_letter_row(record, WireError(line.fault), line.data)]
-        self._fold.record(record)
-        rows, self._fold.rows = self._fold.rows, []
+        if line.fault is None:
+            self._fold.record(record)
+            rows, self._fold.rows = self._fold.rows, []
+        else:
+            rows = [dead_letter_row(record, WireError(line.fault), line.data)]
         is_dead = bool(rows) and all(row.destination == "dead_letters" for row in rows)
         self.note(readable=not is_dead)
+        if is_dead and self._first is None:
+            letter = decode_record(rows[0].value or b"")
+            self._first = letter if isinstance(letter, DeadLetter) else None
         return rows
 
     def note(self, *, readable: bool) -> None:
@@ -143,10 +148,12 @@ class LineReducer:
     def check_readable(self, sources: Sequence[str]) -> None:
         """Raises TidemarkError where there were lines, and none of them could be read."""
         if self._noted and not self._readable:
-            names = ("standard input" if name == STDIN else name for name in sources)
+            names = ["standard input" if name == STDIN else name for name in sources]
+            first = self._first
+            reason = "" if first is None else f"Line {first.offset + 1}: {first.reason}. "
             raise TidemarkError(
-                f"no line of {', '.join(names)} can be read. Give a file with one batch of events "
-                "per line, such as `tidemark collect --to FILE` writes."
+                f"no line of {', '.join(names)} can be read. {reason}Give a file with one batch of "
+                "events per line, such as `tidemark collect --to FILE` writes."
             )
 
     def records(self, line: Line, *destinations: Destination) -> Iterator[Record]:

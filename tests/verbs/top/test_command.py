@@ -11,12 +11,14 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.collect.fake_cluster import FakeCluster
 from tests.delivery.services import free_port
 from tests.verbs.recordings import trace, write
 from tests.verbs.run import tidemark
+from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.observations.recorded_lines import read_lines
 from tidemark.verbs.top.recorder import Recorder
 from tidemark_lab.brokers.wait import comes_true
@@ -113,8 +115,14 @@ def test_a_cluster_that_does_not_answer_is_one_line() -> None:
 
 
 def test_a_recording_without_a_pass(tmp_path: Path) -> None:
-    path = write(tmp_path / "empty.jsonl", [b"{}"])
+    path = write(tmp_path / "other.jsonl", [b"{}"])
+    assert "Line 1: Object missing" in tidemark("top", "--from", path, code=1).err
+    (first, *_) = map(decode_batch, trace("unclean"))
+    batch = msgspec.structs.replace(first, events=first.events[:-1])
+    path = write(tmp_path / "cut.jsonl", [encode_batch(batch)])
     assert "holds no pass" in tidemark("top", "--from", path, code=2).err
+    both = ("top", "--from", path, "--recording", "unclean-election")
+    assert "both name a recording" in tidemark(*both, code=2).err
 
 
 def test_the_recorder_ends_at_its_limit_and_continues_after_a_torn_line(tmp_path: Path) -> None:

@@ -18,15 +18,18 @@ from tidemark.detect.thresholds import Detection
 from tidemark.verbs.top.command import RUNBOOKS
 from tidemark.verbs.top.frame import viewport
 from tidemark.verbs.top.keys import decode_keys
-from tidemark.verbs.top.recorded import read_recording
+from tidemark.verbs.top.recorded import RecordedCluster
+from tidemark.verbs.top.session import STEPS
 from tidemark.verbs.top.ui_state import UiState, press
 
 GOLDEN = ROOT / "tests" / "testdata" / "top" / "unclean.txt"
-# Every key, as a terminal sends it: the screens, an opened partition, sorting, a filter, holding.
+# Every key, as a terminal sends it: the screens, an opened partition, sorting, a filter, holding,
+# other passes of the recording.
 KEYS = (
     *("b", "s", "r", "p", "\x1b[B", "j", "k", "\x1b[A", "\r", "\x1b[6~", "\x1b[5~", "G", "g"),
     *("\x1b[F", "\x1b[H", "\x7f", "\x1b[C", "\x1b[D", "i", "a", "\x1b[B", "\x1b[B", "\r", "\x1b"),
     *("e", "\t", "/", "x", "\x7f", "t", "r", "\r", "p", "\x1b", " ", " ", "?", "\x1b", "o"),
+    *("<", "<", ",", ">", ".", "/", ",", "\x1b"),
 )
 
 
@@ -37,16 +40,19 @@ def unclean(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_each_key_shows_the_screen_of_the_model(unclean: str) -> None:
-    snapshot = read_recording(unclean, Detection(runbook_url=RUNBOOKS), None).snapshot
-    assert snapshot is not None
+    recorded = RecordedCluster(unclean, Detection(runbook_url=RUNBOOKS), None)
     state, shown = UiState(), []
     # NO_COLOR changes no text.
     with TerminalProgram("top", "--from", unclean, environment={"NO_COLOR": "1"}) as program:
         for data in ("", *KEYS):
             program.press(data)
             for key in decode_keys(data.encode()):
+                snapshot = recorded.snapshot
+                if key in STEPS and state.typed is None:
+                    recorded.step(STEPS[key])
+                    continue
                 state = press(state, key, snapshot, viewport(snapshot, state, 80, 24))
-            expected = screen(snapshot, state)
+            expected = screen(recorded.snapshot, state)
             program.wait_for(partial(operator.eq, expected))
             shown += [f"---- {data!r}", *expected]
         assert program.colours() == {"default"}

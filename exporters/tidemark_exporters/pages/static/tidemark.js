@@ -6,6 +6,7 @@
   const timeout = 8000;
   const banner = document.getElementById("stale");
   const button = document.getElementById("pause");
+  const recording = document.getElementById("recording");
   let answeredAt = new Date();
   let paused = false;
   // A browser can be configured to store nothing.
@@ -88,6 +89,14 @@
     button.title = paused ? "This page does not refresh" : `This page refreshes every ${period / 1000} seconds`;
   }
 
+  // A recording changes only when the user goes to another pass: recording.js asks for it.
+  if (recording) {
+    recording.addEventListener("pass", async () => {
+      await refresh();
+      recording.dispatchEvent(new Event("shown"));
+    });
+    return;
+  }
   button.addEventListener("click", () => {
     paused = !paused;
     try { sessionStorage.setItem("paused", paused ? "yes" : "no"); } catch { /* Then the choice holds for this page only. */ }

@@ -29,7 +29,7 @@ from tidemark.observations.recorded_lines import STDIN
 from tidemark.settings import Settings, load_settings, parse_address
 from tidemark.verbs.top.live import LiveCluster
 from tidemark.verbs.top.plain import block
-from tidemark.verbs.top.recorded import read_recording
+from tidemark.verbs.top.recorded import SHIPPED, RecordedCluster
 from tidemark.verbs.top.recorder import Recorder
 from tidemark.verbs.top.session import Messages, Source, run_session
 from tidemark.verbs.top.snapshot import Snapshot
@@ -58,7 +58,13 @@ FIRST_PASS: Final = 2
     metavar="FILE",
     help="Also append the events to a file for `tidemark replay`; gzipped if it ends in .gz.",
 )
-@click.option("--from", "source", metavar="FILE|-", help="Show the end of a recording instead.")
+@click.option("--from", "source", metavar="FILE|-", help="Show a recording instead.")
+@click.option(
+    "--recording",
+    "shipped",
+    type=click.Choice(list(SHIPPED)),
+    help="Show a recording that comes with Tidemark.",
+)
 @click.option(
     "--every",
     type=FiniteRange(0.1, 86_400),
@@ -78,6 +84,7 @@ def top(
     listen: str | None,
     record: Path | None,
     source: str | None,
+    shipped: str | None,
     every: float,
     passes: int | None,
     plain: bool,
@@ -95,15 +102,19 @@ def top(
     _choose_runbooks(settings, listen)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     is_screen = is_terminal and not plain and os.environ.get("TERM", "") != "dumb"
+    if shipped is not None:
+        if source is not None:
+            raise ConfigError("--from and --recording both name a recording; give one of them.")
+        source = str(SHIPPED[shipped])
     if source is not None:
-        if bootstrap or listen or record or passes:
+        if bootstrap or record or passes:
             raise ConfigError(
-                "--from shows a recording; leave out --bootstrap, --listen, --record and --passes."
+                "--from and --recording show a recording; leave out --bootstrap, --record and "
+                "--passes."
             )
         if source == STDIN and is_screen:
             raise ConfigError("the keys come from standard input; give a file, or --plain.")
-        recorded = read_recording(source, settings.detect, name)
-        _show(recorded, every, is_screen=is_screen, messages=Messages())
+        _play(settings, source, name, listen, every, is_screen=is_screen)
         return
     _watch(settings, bootstrap, name, listen, record, every, passes, is_screen=is_screen)
 
@@ -112,6 +123,33 @@ def _choose_runbooks(settings: Settings, listen: str | None) -> None:
     """By default alerts link to an exporter on this host, which need not run: here, to our own."""
     if settings.detect.runbook_url == load_settings(None, {}).detect.runbook_url:
         settings.detect.runbook_url = RUNBOOKS if listen is None else f"http://{listen}/{SERVED}"
+
+
+def _play(
+    settings: Settings,
+    source: str,
+    name: str | None,
+    listen: str | None,
+    every: float,
+    *,
+    is_screen: bool,
+) -> None:
+    """Shows a recording; with `listen` until the user quits or a signal."""
+    if listen is not None:
+        parse_address(listen, "--listen")
+    messages, recorded = Messages(), RecordedCluster(source, settings.detect, name)
+    if is_screen:
+        messages.take_over_logs()
+    if listen is None:
+        _show(recorded, every, is_screen=is_screen, messages=messages)
+        return
+    from tidemark.verbs.top.site import RecordedSite
+
+    site = RecordedSite(settings, recorded, listen)
+    try:
+        _show(recorded, every, is_screen=is_screen, messages=messages)
+    finally:
+        site.close()
 
 
 def _watch(
@@ -151,7 +189,12 @@ def _show(source: Source, every: float, *, is_screen: bool, messages: Messages) 
     stop = threading.Event()
     if not is_screen:
         with signals_call(stop.set):
-            _print_blocks(source, every, stop)
+            if isinstance(source, LiveCluster):
+                _print_blocks(source, every, stop)
+                return
+            echo("\n".join(block(source.snapshot, 0.0)) + "\n")
+            if source.site is not None:
+                stop.wait()
         return
     from tidemark.verbs.top.terminal import Terminal
 
@@ -167,7 +210,7 @@ def _show(source: Source, every: float, *, is_screen: bool, messages: Messages) 
         run_session(terminal, source, messages, stop)
 
 
-def _print_blocks(source: Source, every: float, stop: threading.Event) -> None:
+def _print_blocks(source: LiveCluster, every: float, stop: threading.Event) -> None:
     """A block for the newest pass every few seconds, and one for the last pass."""
     since = next_at = 0.0
     printed: Snapshot | None = None
@@ -178,6 +221,6 @@ def _print_blocks(source: Source, every: float, stop: threading.Event) -> None:
         if shown is not None and shown is not printed and (is_due or is_last):
             echo("\n".join(block(shown, since)) + "\n")
             printed, since, next_at = shown, shown.at, now + every
-        if is_last or (shown is not None and shown.is_recorded):
+        if is_last:
             return
         stop.wait(POLL_SECONDS)

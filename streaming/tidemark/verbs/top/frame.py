@@ -15,6 +15,7 @@ from tidemark.verbs.top.ui_state import OVERVIEW, UiState, Viewport
 MIN_WIDTH, MIN_HEIGHT = 80, 24
 # The header, the line of screens and the line of keys.
 FRAME_LINES = 5
+STEPS = ", . < > step"
 KEYS = "Enter open  Esc back  s sort  r reverse  / filter  Space hold  ? help  q quit"
 TABS = {
     "o": "overview",
@@ -44,7 +45,7 @@ def frame_lines(
     left = height - len(head) - 2
     body = [*head, _tabs(state), *_body(snapshot, state, width, left)]
     return _fitted(
-        [*_fitted(body, width, height - 1), _footer(state, message, width)], width, height
+        [*_fitted(body, width, height - 1), _footer(snapshot, state, message, width)], width, height
     )
 
 
@@ -126,14 +127,14 @@ def _scrolled(lines: list[Text], at: int, height: int) -> list[Text]:
     return shown
 
 
-def _footer(state: UiState, message: str, width: int) -> Text:
+def _footer(snapshot: Snapshot, state: UiState, message: str, width: int) -> Text:
     if state.typed is not None:
         return Text(f"filter: {state.typed}_   Enter keeps it, Esc removes it"[:width], "reverse")
     if message:
         return Text(message[:width], "yellow")
-    text = KEYS
+    text = KEYS.replace("Space hold", STEPS) if snapshot.is_recorded else KEYS
     if state.filter:
-        text = f"filter: {state.filter} (Esc removes it)  {KEYS}"
+        text = f"filter: {state.filter} (Esc removes it)  {text}"
     return Text(text[:width], DIM)
 
 

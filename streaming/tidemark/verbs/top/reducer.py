@@ -13,7 +13,8 @@ from tidemark.core.partition import Shrink
 from tidemark.core.records import OpenAlert, View
 from tidemark.detect.thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews, NotedFold
-from tidemark.reduce.rows import RawRecord, Row
+from tidemark.observations.recorded_lines import Line, LineReducer
+from tidemark.reduce.rows import Row
 from tidemark.verbs.top.broker_rows import broker_rows, larger
 from tidemark.verbs.top.changes import ElectionLog, in_sync_changes
 from tidemark.verbs.top.snapshot import LatePass, PartitionRow, Snapshot
@@ -47,13 +48,17 @@ class TopReducer(ClusterViews):
     def __init__(self, detection: Detection) -> None:
         self._log = _PassLog(detection)
         super().__init__(detection, self._log)
+        self.lines = LineReducer(detection, self._log)
         self._elections: dict[str, ElectionLog] = {}
         self._unreadable = 0
 
     def record(self, value: bytes, offset: int = 0) -> list[Row]:
         """Folds one record of events. Returns what the stream would publish; raises nothing."""
-        self.fold.record(RawRecord(0, offset, 0.0, value))
-        rows, self.fold.rows = self.fold.rows, []
+        return self.line(Line(0, offset + 1, value))
+
+    def line(self, line: Line) -> list[Row]:
+        """As `record`, for a line of a recording."""
+        rows = self.lines.reduce(line)
         self._unreadable += sum(row.destination == "dead_letters" for row in rows)
         return rows
 

@@ -59,6 +59,8 @@ class Messages:
 
 # The clock of the header moves at least this often.
 REDRAW_SECONDS: Final = 1.0
+# In a recording, passes on (or back) by key.
+STEPS: Final = {",": -1, ".": 1, "<": -10, ">": 10}
 # What is watched.
 Source = LiveCluster | RecordedCluster
 
@@ -76,5 +78,8 @@ def run_session(
         if not source.is_running:
             return
         for key in terminal.wait_for_keys(REDRAW_SECONDS):
+            if isinstance(source, RecordedCluster) and key in STEPS and state.typed is None:
+                source.step(STEPS[key])
+                continue
             shown = state.paused or source.snapshot
             state = press(state, key, shown, viewport(shown, state, width, height))

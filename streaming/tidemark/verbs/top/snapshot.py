@@ -128,12 +128,17 @@ class Snapshot:
     not_shown: int = 0
     # Events that were not readable.
     unreadable: int = 0
-    # Whether it is the end of a recording.
-    is_recorded: bool = False
+    # Of a recording: the pass, counted from 1, and how many there are; 0: it is live.
+    position: int = 0
+    positions: int = 0
     # What else the user must know: refused answers, an ended recording, the address of the page.
     notes: tuple[str, ...] = ()
     # States -> partitions.
     counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_recorded(self) -> bool:
+        return self.positions > 0
 
     def partition(self, topic: str, number: int) -> PartitionRow | None:
         """The row of a partition; None once it is deleted."""

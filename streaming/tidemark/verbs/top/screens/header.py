@@ -49,7 +49,7 @@ def _cluster(snapshot: Snapshot, now: float, width: int, *, paused: bool) -> Tex
     if paused:
         shown = f"HELD at {clock(snapshot.at)} UTC"
     elif snapshot.is_recorded:
-        shown = f"until {utc(snapshot.at)[:19]} UTC"
+        shown = f"{snapshot.position}/{snapshot.positions}  {utc(snapshot.at)[:19]} UTC"
     line.append(shown.rjust(max(len(shown) + 2, width - line.cell_len)))
     return line
 

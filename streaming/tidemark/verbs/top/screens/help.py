@@ -16,6 +16,7 @@ KEYS: Final = (
     ("s r", "sort by the next column; reverse"),
     ("/", "filter by name, state or text; Enter keeps it, Esc removes it"),
     ("Space", "hold the screen; collection goes on"),
+    (", . < >", "in a recording: a pass back, a pass on; ten passes back, ten on"),
     ("? q", "this help; quit"),
 )
 NOTES: Final = (
