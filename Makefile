@@ -12,7 +12,7 @@ rights_and_kills := tests/cluster/test_rights.py tests/cluster/test_rights_of_ve
   tests/stream/test_standalone.py tests/cluster/test_collector_kills.py \
   tests/stream/test_kills.py::test_kills_at_random_moments_lose_and_double_nothing
 
-.PHONY: help setup system test soak demo drills kafka chaos bench mutation lock lint types contracts format unit tests dashboards schema docs pictures clean
+.PHONY: help setup system test soak demo drills kafka chaos bench mutation lock lint types contracts format unit tests dashboards schema docs pictures site clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -102,6 +102,9 @@ docs: setup ## Regenerates the model's parts of docs/replication, and the tables
 
 pictures: setup ## Takes the pictures of the README from the status page
 	@$(bin)/python -m tests.docs.pictures
+
+site: setup ## Builds the documentation as a web site into build/site, and checks its links
+	@scripts/site.sh
 
 clean: ## Removes .venv and the files of tools and tests
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist mutants

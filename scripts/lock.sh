@@ -18,6 +18,7 @@ compile=("$work/venv/bin/uv" pip compile --quiet --universal --python-version 3.
   --output-file requirements/export.lock >/dev/null
 "${compile[@]}" pyproject.toml --extra export --extra stream --constraints requirements/dev.lock \
   --output-file requirements/stream.lock >/dev/null
+"${compile[@]}" --group site --output-file requirements/site.lock >/dev/null
 # Extras that some machines need besides.
 for extra in java kerberos; do
   "$work/venv/bin/python" - "$extra" >"$work/$extra.in" <<'END'

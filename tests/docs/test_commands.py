@@ -42,8 +42,6 @@ NOT_RUN = {
     "kafka-topics.sh": "tests.stream.test_number_of_groups asks the broker for the same",
     "kafka-acls.sh": "tests.cluster.test_rights_of_verbs grants the rights of the page",
     "cp": "of the system",
-    "cd": "of the shell",
-    "git": "the address of the repository is the reader's",
     "eval": "of the shell",
     "export": "of the shell",
     "systemctl": "needs systemd",

@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 from tests.sections import BACKGROUND, SECTIONS, STAGES, TIMED
 
 LOCKS = tuple(
-    f"requirements/{name}.lock" for name in ("dev", "export", "java", "kerberos", "stream")
+    f"requirements/{name}.lock" for name in ("dev", "export", "java", "kerberos", "site", "stream")
 )
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # Index hosts and the options that name one, spelled so that this file does not contain them.

@@ -14,7 +14,7 @@ from typing import Final
 from tidemark.web.exchange import PLAIN, SECURITY, Response
 from tidemark.web.negotiation import accepts_gzip
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.pages import api
+from tidemark_exporters.pages import api, openapi
 from tidemark_exporters.pages.alerts import AlertHistory
 from tidemark_exporters.pages.html import render
 from tidemark_exporters.pages.page_definitions import PageRequest, page_contents
@@ -79,6 +79,8 @@ class Pages:
         return Response(status, headers, text)
 
     def _answer_api(self, name: str, query: str) -> tuple[HTTPStatus, str, bytes]:
+        if name == openapi.NAME:
+            return HTTPStatus.OK, "application/json", openapi.openapi()
         snapshot, waiting = self._snapshots.current(), self._waiting()
         try:
             body = api.encode_list(name, query, snapshot, self.history, waiting)
