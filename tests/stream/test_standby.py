@@ -61,4 +61,4 @@ def test_a_killed_stream_is_replaced_within_a_minute(settings: Settings, stream:
     load.end()
     second.wait_for(lambda: len(letters(settings)) == 4, "everything is folded")
     assert second.terminate()[0] == 0
-    check_against_oracle(settings, load.publisher.sent)
+    check_against_oracle(settings, load.publisher.close())
