@@ -206,7 +206,7 @@ RUNNABLE = [command for command in OURS if is_run(command) and "--reach" not in 
 def test_commands_that_need_no_kafka_run(command: str, folder: Path) -> None:
     _, *words = shlex.split(command)
     if words[0] == "timeline":
-        words[words.index("payments")], words[words.index("3")] = "trace", "0"
+        words[words.index("payments-3")] = "trace-0"
     code = 3 if words[:2] == ["inspect", "--losses"] else 0
     shown = tidemark(*words, code=code)
     assert shown.out or "--force" in words

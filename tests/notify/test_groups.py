@@ -106,8 +106,8 @@ def test_the_first_post_has_the_losses_first_and_sums_them_up(rig: Rig) -> None:
         "KafkaFollowerLag"
     ]
     assert post["commonAnnotations"]["summary"].startswith(
-        "3 of 6 partitions of east lost committed records: 5 to 7 records each, worst orders/2 "
-        "100-107. 9 alerts of one cause in east (9 firing): KafkaCommittedDataLoss orders/"
+        "3 of 6 partitions of east lost committed records: 5 to 7 records each, worst orders-2 "
+        "100-107. 9 alerts of one cause in east (9 firing): KafkaCommittedDataLoss orders-"
     )
 
 
@@ -120,7 +120,7 @@ def test_a_lone_loss_is_posted_at_once_with_its_own_summary(rig: Rig) -> None:
     rig.step()
     assert rig.address.posts[1]["commonAnnotations"]["summary"].startswith(
         "Update: 2 partitions of east lost committed records: 1 to 5 records each, "
-        "worst orders/0 100-105. 1 alert of one cause in east (1 firing): "
+        "worst orders-0 100-105. 1 alert of one cause in east (1 firing): "
     )
 
 

@@ -105,7 +105,7 @@ def test_several_alerts_have_one_headline_with_the_worst_and_the_count() -> None
     summary = many["commonAnnotations"]["summary"]
     assert summary.startswith(
         "413 alerts of broker 2 of east (412 firing, 1 resolved): "
-        "KafkaOffline orders/7, KafkaFollowerLag orders/"
+        "KafkaOffline orders-7, KafkaFollowerLag orders-"
     )
     assert summary.count("KafkaFollowerLag") == 4
     assert summary.endswith(", 408 more.")

@@ -31,7 +31,7 @@ def test_the_page_has_the_steps_and_the_command() -> None:
     assert "KafkaUnderReplicated" in rows[-2]
     assert rows[-1].endswith("1 leads in epoch 8; HW 1000300, log end 1000312")
     assert found.one("pre").text == (
-        "tidemark timeline --cluster east --since 2027-01-15T07:44:00Z -- payments 3"
+        "tidemark timeline --cluster east --since 2027-01-15T07:44:00Z -- payments-3"
     )
     assert "Not seen here: former leaders and offsets" in found.text
 
@@ -91,7 +91,7 @@ def test_the_command_is_for_the_time_of_the_incident(
     begin: float, end: float | None, options: list[str]
 ) -> None:
     words = command_for(begin, end)
-    assert words == ["tidemark", "timeline", "--cluster", "east", *options, "--", "t", "0"]
+    assert words == ["tidemark", "timeline", "--cluster", "east", *options, "--", "t-0"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_command_is_for_the_time_of_the_incident(
 def test_the_verb_takes_the_command_for_any_topic(topic: str, found: str | None) -> None:
     """`found`: what the verb says of a name that Kafka does not allow."""
     words = command_for(600, None, topic)
-    assert words[-2:] == [topic, "0"]
+    assert words[-2:] == ["--", f"{topic}-0"]
     run = CliRunner().invoke(timeline, [*words[2:4], "--from", "/no/such/file", *words[4:]])
     assert "No such option" not in run.output
     # The options are known: else the first error is the missing recording.

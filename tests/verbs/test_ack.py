@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.scenarios.scenario import Scenario
@@ -68,6 +69,12 @@ def test_alerts_are_selected_by_fingerprint_prefix_id_or_incident(
         assert [alert.fingerprint for alert in select_alerts(newest, selector)] == [
             loss.fingerprint
         ]
+    events = [alert.fingerprint for alert in open_events(newest)]
+    for selector in ("orders-0", "orders/0", "orders 0", "main/orders-0"):
+        assert {alert.fingerprint for alert in select_alerts(newest, selector)} == set(events)
+    elsewhere = msgspec.structs.replace(loss, labels=loss.labels | {"kafka_cluster": "west"})
+    with pytest.raises(ConfigError, match="in several clusters; write main/orders-0"):
+        select_alerts({**newest, "0": elsewhere}, "orders-0")
     assert loss.fingerprint in [alert.fingerprint for alert in open_events(newest)]
     assert all("incident" in alert.labels for alert in open_events(newest))
 

@@ -154,16 +154,16 @@ def _lost_text(group: Group) -> str:
         return f"{text}. "
     each = f"{most} records" if fewest == most else f"{fewest} to {most} records"
     if len(group.lost) > 1:
-        each += f" each, worst {topic}/{number}"
+        each += f" each, worst {topic}-{number}"
     else:
-        each += f", {topic}/{number}"
+        each += f", {topic}-{number}"
     return f"{text}: {each} {range_text(proven)}. "
 
 
 def _title(alert: Alert) -> str:
     labels = alert.labels
     located = {"topic", "partition"} <= labels.keys()
-    place = f"{labels['topic']}/{labels['partition']}" if located else ""
+    place = f"{labels['topic']}-{labels['partition']}" if located else ""
     state = "resolved" if alert.state == "resolved" else ""
     return " ".join(filter(None, [labels.get("alertname"), place, state]))
 

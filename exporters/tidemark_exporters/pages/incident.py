@@ -37,9 +37,8 @@ def timeline_command(view: View, found: Incident, now: float) -> str:
         options += ["--since", "24h"]
     if now - found.end > PAUSE_SECONDS:
         options += ["--until", _seconds(found.end + MARGIN_SECONDS)]
-    place = [view.topic or "", str(view.partition)]
     # After `--`, a topic whose name begins with `-` is no option.
-    return shlex.join(["tidemark", "timeline", *options, "--", *place])
+    return shlex.join(["tidemark", "timeline", *options, "--", f"{view.topic}-{view.partition}"])
 
 
 def _seconds(at: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -50,16 +50,15 @@ class Loss(Struct, kw_only=True, rename={"start": "from", "end": "to"}):
 class LossFilter(NamedTuple):
     """Selects losses; null selects all."""
 
-    topic: str | None = None
-    partition: int | None = None
+    # Whether it selects a partition: topic, number.
+    covers: Callable[[str, int], bool] | None = None
     cluster: str | None = None
     # Unix seconds.
     found_since: float | None = None
 
     def matches(self, loss: Loss) -> bool:
         return (
-            self.topic in (None, loss.topic)
-            and self.partition in (None, loss.partition)
+            (self.covers is None or self.covers(loss.topic, loss.partition))
             and self.cluster in (None, loss.cluster)
             and (self.found_since is None or loss.found_at >= rfc3339(self.found_since))
         )

@@ -12,8 +12,6 @@ import click
 from tidemark.core.errors import ConfigError
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_PLACE: Final = re.compile(rf"({_TOPIC.pattern})(?::(\d{{1,9}}))?")
 # Exit status of a verb that found what an operator looks for.
 FINDING: Final = 3
 
@@ -31,26 +29,6 @@ class FiniteRange(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{number} is not in the range {self._describe_range()}.", param, ctx)
         return number
-
-
-def topic_name(text: str) -> str:
-    """The type of a topic's argument: the characters that Kafka allows."""
-    if not _TOPIC.fullmatch(text):
-        topic, _, partition = text.rpartition("/")
-        is_place = _TOPIC.fullmatch(topic) and partition.isdecimal()
-        allowed = "a name has letters, digits, `.`, `_` and `-`"
-        cure = f"write {topic} {partition}" if is_place else allowed
-        # click would drop the text of a ValueError.
-        raise click.BadParameter(f"{text!r} is no topic; {cure}.")
-    return text
-
-
-def topic_or_partition(text: str) -> tuple[str, int | None]:
-    """The type of an argument that names a topic, or one partition of it: `orders`, `orders:3`."""
-    match = _PLACE.fullmatch(text)
-    if match is None:
-        raise click.BadParameter(f"{text!r} is no topic; write TOPIC or TOPIC:PARTITION.")
-    return match[1], None if match[2] is None else int(match[2])
 
 
 def parse_since(text: str, now: float, option: str = "--since") -> float:

@@ -34,6 +34,8 @@ def newest_by(key: Callable[[Alert], Key], alerts: Iterable[Alert]) -> dict[Key,
 
 
 def place(alert: Alert) -> str:
-    """`cluster/topic/partition`, as far as the labels go."""
-    names = ("kafka_cluster", "topic", "partition")
-    return "/".join(alert.labels[name] for name in names if name in alert.labels)
+    """`cluster/topic-partition`, as far as the labels go: every verb takes it."""
+    labels = alert.labels
+    number = f"-{labels['partition']}" if "partition" in labels else ""
+    topic = f"/{labels['topic']}{number}" if "topic" in labels else ""
+    return f"{labels.get('kafka_cluster', '')}{topic}"

@@ -66,7 +66,7 @@ def sentence(topic: str, partition: int) -> str:
     risk = AT_RISK.get(topic)
     if risk is None:
         return ""
-    listing = f" (`tidemark inspect {topic} {partition}` lists them)" if topic in LISTED else ""
+    listing = f" (`tidemark inspect {topic}-{partition}` lists them)" if topic in LISTED else ""
     return (
         f" At risk are all {risk.owners} that {topic}-{partition} coordinates, that is, those "
         f"with {risk.key} that hashes to {partition} modulo the number of partitions{listing}: "

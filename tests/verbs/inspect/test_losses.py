@@ -16,6 +16,7 @@ from tests.verbs.recordings import recording, trace, write
 from tests.verbs.run import tidemark
 from tidemark.assess.losses import LossFilter, read_losses
 from tidemark.command_line.arguments import parse_since
+from tidemark.command_line.places import partition_of
 from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert, AlertState, encode_record
 from tidemark.verbs.inspect.losses import COLUMNS, as_csv
@@ -90,8 +91,9 @@ def test_losses_are_sorted_by_place_and_filtered() -> None:
         ("orders", 20),
     ]
     assert len({loss.incident for loss in losses}) == 2
-    assert sum(map(LossFilter("orders", 3, "main", 100.0).matches, losses)) == 2
-    assert not any(map(LossFilter("orders", 3, "other").matches, losses))
+    place = partition_of("orders 3")
+    assert sum(map(LossFilter(place.covers, "main", 100.0).matches, losses)) == 2
+    assert not any(map(LossFilter(place.covers, "other").matches, losses))
     assert not any(map(LossFilter(found_since=100.5).matches, losses))
 
 

@@ -83,5 +83,5 @@ def test_info_alerts_are_ignored_and_pages_differ_from_tickets() -> None:
     )
     assert (
         changes[1].line()
-        == "+ 1970-01-01 00:00:03.000  ticket  KafkaFollowerLag  main/t/0  open at the end: d"
+        == "+ 1970-01-01 00:00:03.000  ticket  KafkaFollowerLag  main/t-0  open at the end: d"
     )

@@ -30,9 +30,9 @@ def test_the_time_line_of_a_loss(tmp_path: Path) -> None:
     captured = run(write(tmp_path / "e.jsonl", trace("unclean")))
     lines = captured.out.splitlines()
     assert lines[0].startswith("replicas: = committed")
-    assert lines[1].endswith("view      trace/trace/0  leader 1, epoch 0, in sync [1, 2] of [1, 2]")
+    assert lines[1].endswith("view      trace/trace-0  leader 1, epoch 0, in sync [1, 2] of [1, 2]")
     assert any(
-        "KafkaCommittedDataLoss  trace/trace/0  7 committed records" in line and "[5, 12)" in line
+        "KafkaCommittedDataLoss  trace/trace-0  7 committed records" in line and "[5, 12)" in line
         for line in lines
     )
     at = next(number for number, line in enumerate(lines) if "in sync [1, 2] → [1]" in line)
@@ -41,7 +41,7 @@ def test_the_time_line_of_a_loss(tmp_path: Path) -> None:
     assert any("leader ? → 2, epoch 1 → 2" in line and "2 answers again" in line for line in lines)
     assert any(
         line.endswith(
-            "resolved (cleared) info     KafkaIsrChange  trace/trace/0  broker 1, after 11.0 s"
+            "resolved (cleared) info     KafkaIsrChange  trace/trace-0  broker 1, after 11.0 s"
         )
         for line in lines
     )
@@ -173,7 +173,7 @@ def test_higher_thresholds_remove_alerts(tmp_path: Path) -> None:
     lines = run("--thresholds", str(path), "--diff", events).out.splitlines()
     (lag,) = [line for line in lines if "KafkaFollowerLag" in line]
     assert lag.startswith("- 2023-11-14 22:13:2")
-    assert "ticket  KafkaFollowerLag  main/orders/0 broker 3  for " in lag
+    assert "ticket  KafkaFollowerLag  main/orders-0 broker 3  for " in lag
     gone = sum(line.startswith("- ") and "  ticket  " in line for line in lines)
     assert lines[-1].startswith("pages: 0 before, 0 with the new thresholds (+0 -0); tickets: ")
     assert lines[-1].endswith(f" with the new thresholds (+0 -{gone})")

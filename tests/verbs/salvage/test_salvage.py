@@ -252,7 +252,7 @@ def test_a_compacted_batch_lacks_records(tmp_path: Path) -> None:
         (("--losses", "--from", "1", "--to", "2"), "either --losses"),
         (("--alerts", "x", "--epoch", "3"), "losses have their epochs"),
         (("--from", "0", "--to", "1", "--execute"), "need --produce-to"),
-        (("--from", "0", "--to", "1", "--partition", "x"), "write TOPIC:PARTITION"),
+        (("--from", "0", "--to", "1", "--partition", "x"), "x names no partition; write x-0"),
         (("--from", "0", "--to", "1", "--partition", "logs:0"), "no log of logs-0 is saved"),
         (("--from", "0", "--to", "1", "--produce-to", "orders"), "add --to-original"),
     ],

@@ -37,7 +37,7 @@ from tidemark.verbs.ack.selection import (
 
 
 @click.command("ack")
-@click.argument("selector", metavar="[FINGERPRINT|ID|INCIDENT]", required=False)
+@click.argument("words", metavar="[FINGERPRINT|ID|INCIDENT|TOPIC-PARTITION]", nargs=-1)
 @config_option
 @command_config_option
 @bootstrap_option
@@ -53,7 +53,7 @@ from tidemark.verbs.ack.selection import (
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, of alert records.")
 def ack(
-    selector: str | None,
+    words: tuple[str, ...],
     config: Path | None,
     command_config: Path | None,
     bootstrap: str | None,
@@ -64,11 +64,14 @@ def ack(
 ) -> None:
     """Close an event alert, such as a loss or an unclean election.
 
-    The prefix of a fingerprint is enough. Without an argument, list the open event alerts.
+    The prefix of a fingerprint is enough. Of a partition, close all that are open. Without an
+    argument, list the open event alerts.
     """
+    selector = " ".join(words) if words else None
     if selector is not None and not selector.strip():
         raise ConfigError(
-            "give a fingerprint, id or incident; `tidemark ack` without arguments lists the alerts."
+            "give a fingerprint, id, incident or partition; `tidemark ack` without arguments lists "
+            "the alerts."
         )
     settings = load_with(config, command_config)
     settings.kafka = choose_connection(settings, bootstrap)

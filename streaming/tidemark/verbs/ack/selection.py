@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import click
+
+from tidemark.command_line.places import partition_of
 from tidemark.core.alert_records import newest_by, place
 from tidemark.core.codec import encode_batch
 from tidemark.core.errors import ConfigError
@@ -38,9 +41,10 @@ def open_events(newest: Mapping[str, Alert]) -> list[Alert]:
 
 
 def select_alerts(newest: Mapping[str, Alert], selector: str) -> list[Alert]:
-    """Event alerts by fingerprint (or its prefix), record id or incident; open alerts come first.
+    """Event alerts by fingerprint (or its prefix), record id, incident or partition.
 
-    Raises ConfigError for no match, an ambiguous prefix, or an alert about a state.
+    Of a partition, the open ones. Open alerts come first. Raises ConfigError for no match, an
+    ambiguous prefix, or an alert about a state.
     """
     wanted = selector.strip().lower()
     fingerprint = wanted.partition(".")[0]
@@ -56,9 +60,11 @@ def select_alerts(newest: Mapping[str, Alert], selector: str) -> list[Alert]:
                 f"{len(found)} alerts begin with {selector}; give the whole fingerprint."
             )
     if not found:
+        found = _of_partition(newest.values(), selector)
+    if not found:
         raise ConfigError(
-            f"no alert of the last 7 days has the fingerprint, id or incident {selector}. "
-            "`tidemark ack` without arguments lists the open ones."
+            "no alert of the last 7 days has the fingerprint, id, incident or partition "
+            f"{selector}. `tidemark ack` without arguments lists the open ones."
         )
     for alert in found:
         if not is_event(alert):
@@ -68,6 +74,29 @@ def select_alerts(newest: Mapping[str, Alert], selector: str) -> list[Alert]:
                 "notify.maintenance."
             )
     return sorted(found, key=lambda alert: (not is_open(alert), alert.starts_at))
+
+
+def _of_partition(alerts: Iterable[Alert], selector: str) -> list[Alert]:
+    """Open event alerts of the partition; alerts about its state where there are no others."""
+    try:
+        place = partition_of(selector)
+    except click.BadParameter:
+        return []
+    found = [
+        alert
+        for alert in alerts
+        if (alert.labels.get("topic"), alert.labels.get("partition"))
+        == (place.topic, str(place.partition))
+        and place.cluster in (None, alert.labels["kafka_cluster"])
+        and is_open(alert)
+    ]
+    clusters = sorted({alert.labels["kafka_cluster"] for alert in found})
+    if len(clusters) > 1:
+        raise ConfigError(
+            f"{place} is in several clusters; write {clusters[0]}/{place} or another of "
+            f"{', '.join(clusters)}."
+        )
+    return [alert for alert in found if is_event(alert)] or found
 
 
 def describe(alert: Alert) -> str:

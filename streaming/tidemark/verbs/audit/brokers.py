@@ -21,6 +21,7 @@ from tidemark.collect.connect.connection import BrokerConnection, Network, NoAns
 from tidemark.collect.metadata.admin_queries import read_configurations
 from tidemark.collect.metadata.broker_queries import identify
 from tidemark.collect.metadata.read_metadata import read_metadata_of
+from tidemark.command_line.places import NamedPlace, selected
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import OK
 from tidemark.kafka.client import checked_options
@@ -53,14 +54,15 @@ class BrokerSource:
         # broker -> (why it gave no answer, until when it rests)
         self._resting: dict[int, tuple[str, float]] = {}
 
-    def partitions(self, wanted: Collection[Place], topics: Collection[str]) -> list[Partition]:
-        """The partitions named, those of `topics`, or all of the cluster where neither names any.
+    def partitions(self, named: Collection[NamedPlace]) -> list[Partition]:
+        """The partitions named, and those of topics named; all of the cluster where none is.
 
         Raises ConfigError for one that does not exist, ClusterError without an answer.
         """
         image = self._loop.run(self._read_image)
-        named = {topic for topic, _ in wanted} | set(topics)
-        for topic in sorted(named - image.topics.keys()):
+        wanted, topics = selected(named, image.topics)
+        among = {topic for topic, _ in wanted} | topics
+        for topic in sorted(among - image.topics.keys()):
             raise ConfigError(
                 f"the cluster has no topic {topic}, or does not show it to this user."
             )
@@ -69,9 +71,9 @@ class BrokerSource:
                 raise ConfigError(f"topic {topic} has no partition {number}.")
         chosen = [
             (topic, number)
-            for topic in sorted(named or image.topics)
+            for topic in sorted(among or image.topics)
             for number in sorted(image.topics[topic].partitions)
-            if (topic, number) in wanted or topic in topics or not named
+            if (topic, number) in wanted or topic in topics or not among
         ]
         configurations = self._loop.run(self._read_configurations, {t for t, _ in chosen})
         return [

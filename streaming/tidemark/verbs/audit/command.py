@@ -12,7 +12,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from tidemark.command_line.arguments import FINDING, FiniteRange, topic_or_partition
+from tidemark.command_line.arguments import FINDING, FiniteRange
 from tidemark.command_line.completion import complete_topics
 from tidemark.command_line.options import (
     bootstrap_option,
@@ -22,6 +22,7 @@ from tidemark.command_line.options import (
     load_with,
 )
 from tidemark.command_line.output import echo
+from tidemark.command_line.places import NamedPlace, choose_cluster_name, read_places
 from tidemark.command_line.progress import progress_bar
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import counted
@@ -38,9 +39,9 @@ from tidemark.verbs.audit.windows import Pace, Window, sample, whole
 @click.command("audit")
 @click.argument(
     "places",
-    metavar="[TOPIC[:PARTITION]]…",
+    metavar="[TOPIC[-PARTITION]]…",
     nargs=-1,
-    type=topic_or_partition,
+    callback=lambda _context, _parameter, words: read_places(words),
     shell_complete=complete_topics,
 )
 @config_option
@@ -76,7 +77,7 @@ from tidemark.verbs.audit.windows import Pace, Window, sample, whole
 @click.option("--publish", is_flag=True, help="Send findings to the stream, which raises alerts.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def audit(
-    places: tuple[tuple[str, int | None], ...],
+    places: list[NamedPlace],
     config: Path | None,
     command_config: Path | None,
     bootstrap: str | None,
@@ -98,6 +99,7 @@ def audit(
     if is_whole and any(map(_is_given, ("windows", "seed"))):
         raise ConfigError("--whole compares everything; leave out --sample and --seed.")
     settings = load_with(config, command_config)
+    name = choose_cluster_name(places, name)
     if folders and (publish or bootstrap is not None or name is not None):
         raise ConfigError(
             "--log-dirs compares folders only; leave out --publish, --bootstrap and --cluster."
@@ -118,10 +120,7 @@ def audit(
     pace = Pace(int(mebibytes * 1024 * 1024), time.monotonic, time.sleep)
     waits = (0.0, 0.0) if folders else (CONFIRM_SECONDS, CONFIRM_EPOCHS_SECONDS)
     try:
-        partitions = source.partitions(
-            {(topic, number) for topic, number in places if number is not None},
-            {topic for topic, number in places if number is None},
-        )
+        partitions = source.partitions(places)
         if not partitions:
             raise ClusterError(
                 "nothing was compared: no partition was found. A user sees the topics on which it "

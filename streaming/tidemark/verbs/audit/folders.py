@@ -22,6 +22,7 @@ from tidemark.collect.sources.log_directories.formats import (
     FormatError,
     parse_offsets,
 )
+from tidemark.command_line.places import NamedPlace, selected
 from tidemark.core.errors import ConfigError
 from tidemark.record_log.segments import Place, end_of, heads, segments_of
 from tidemark.verbs.audit.source import Partition, Position
@@ -72,9 +73,13 @@ class FolderSource:
             self._logs[place, broker] = files
             self._folders[place, broker] = folder / f"{place[0]}-{place[1]}"
 
-    def partitions(self, wanted: Collection[Place], topics: Collection[str]) -> list[Partition]:
-        """The partitions named, those of `topics`, or all. Raises ConfigError for a missing one."""
+    def partitions(self, named: Collection[NamedPlace]) -> list[Partition]:
+        """The partitions named, and those of topics named; all where none is.
+
+        Raises ConfigError for a missing one.
+        """
         places = sorted({place for place, _ in self._logs})
+        wanted, topics = selected(named, {topic for topic, _ in places})
         for topic, number in sorted(wanted):
             if (topic, number) not in places:
                 raise ConfigError(f"no folder holds {topic}-{number}.")

@@ -12,8 +12,7 @@ import msgspec
 from tidemark.assess import leader_choice
 from tidemark.assess.election_commands import election_commands
 from tidemark.collect.metadata.refusals import RECORDS, TOPIC_CONFIGURATION, TOPICS
-from tidemark.command_line.arguments import FINDING, topic_name
-from tidemark.command_line.completion import complete_topics
+from tidemark.command_line.arguments import FINDING
 from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
@@ -23,6 +22,7 @@ from tidemark.command_line.options import (
     refuse_both,
 )
 from tidemark.command_line.output import echo
+from tidemark.command_line.places import NamedPlace, choose_cluster_name, place_argument
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.records import View
 from tidemark.kafka.client import choose_connection
@@ -38,8 +38,7 @@ MAX_SECONDS: Final = 6.0
 
 
 @click.command("choose-leader")
-@click.argument("topic", type=topic_name, shell_complete=complete_topics)
-@click.argument("partition", type=click.IntRange(min=0))
+@place_argument(partition=True)
 @config_option
 @command_config_option
 @bootstrap_option
@@ -47,8 +46,7 @@ MAX_SECONDS: Final = 6.0
 @click.option("--from", "source", metavar="FILE|-", help="Judge the end of a recording instead.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def choose_leader(
-    topic: str,
-    partition: int,
+    place: NamedPlace,
     config: Path | None,
     command_config: Path | None,
     bootstrap: str | None,
@@ -56,7 +54,7 @@ def choose_leader(
     source: str | None,
     as_json: bool,
 ) -> int:
-    """Show what electing each replica of PARTITION of TOPIC would lose, and how to elect it.
+    """Show what electing each replica of a partition would lose, and how to elect it.
 
     Replicas that answer are sampled now. What Tidemark saw of silent ones comes from its topic of
     views. Nothing is elected.
@@ -64,7 +62,8 @@ def choose_leader(
     Exit status: 0 a choice loses no committed record, 3 none is proven to.
     """
     settings = load_with(config, command_config)
-    servers = None
+    name = choose_cluster_name([place], name)
+    topic, partition, servers = place.topic, place.partition or 0, None
     refuse_both(source, bootstrap)
     if source is not None:
         found, chosen = read_recording(source, settings.detect, "choose-leader", name)

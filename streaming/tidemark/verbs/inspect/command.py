@@ -14,8 +14,7 @@ import msgspec
 from tidemark.assess.losses import LossFilter
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, RECORDS, TOPIC_CONFIGURATION
 from tidemark.collect.sources.log_directories.sidecar import parse_log_dirs
-from tidemark.command_line.arguments import parse_since, topic_name
-from tidemark.command_line.completion import complete_topics
+from tidemark.command_line.arguments import parse_since
 from tidemark.command_line.log_drawing import draw_logs
 from tidemark.command_line.options import (
     bootstrap_option,
@@ -25,6 +24,7 @@ from tidemark.command_line.options import (
     load_with,
 )
 from tidemark.command_line.output import echo
+from tidemark.command_line.places import NamedPlace, choose_cluster_name, place_argument
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
 from tidemark.kafka.client import choose_connection
@@ -40,8 +40,7 @@ MAX_PASSES: Final = 8
 
 
 @click.command("inspect")
-@click.argument("topic", type=topic_name, required=False, shell_complete=complete_topics)
-@click.argument("partition", type=click.IntRange(min=0), required=False)
+@place_argument()
 @config_option
 @command_config_option
 @bootstrap_option
@@ -62,8 +61,7 @@ MAX_PASSES: Final = 8
     "--log-dirs", metavar="DIR,…", help="Checkpoints in a broker's log.dirs, or in a copy."
 )
 def inspect(
-    topic: str | None,
-    partition: int | None,
+    place: NamedPlace | None,
     config: Path | None,
     command_config: Path | None,
     bootstrap: str | None,
@@ -77,10 +75,10 @@ def inspect(
 ) -> int:
     """Show the replicas of TOPIC as the brokers report them now.
 
-    With PARTITION, also draw each replica's log and compare it with the leader's.
+    Of one partition, also draw each replica's log and compare it with the leader's.
 
     With --losses, list the committed records that are lost, from Tidemark's topic of alerts.
-    TOPIC, PARTITION and --cluster then narrow the list. Exit status: 0 none, 3 losses found.
+    TOPIC-PARTITION and --cluster then narrow the list. Exit status: 0 none, 3 losses found.
 
     With --log-dirs, show what a broker would start from, by the files of its log directories.
     Exit status: 3 when a file cannot be used.
@@ -88,30 +86,31 @@ def inspect(
     if log_dirs is not None:
         if losses or bootstrap is not None:
             raise ConfigError("--log-dirs reads files; leave out --losses and --bootstrap.")
-        return show_log_directories(parse_log_dirs(log_dirs), topic, partition, as_json=as_json)
+        return show_log_directories(parse_log_dirs(log_dirs), place, as_json=as_json)
     settings = load_with(config, command_config)
+    name = choose_cluster_name([] if place is None else [place], name)
     if losses:
         if as_csv and as_json:
             raise ConfigError("--csv and --json exclude each other.")
         settings.kafka = choose_connection(settings, bootstrap)
         found_since = None if since is None else parse_since(since, time.time())
-        wanted = LossFilter(topic, partition, name, found_since)
+        wanted = LossFilter(None if place is None else place.covers, name, found_since)
         form = "csv" if as_csv else "json" if as_json else "table"
         return show_losses(settings, wanted, source, form)
     if as_csv or source is not None or since is not None:
         raise ConfigError("--csv, --from and --since need --losses.")
-    if topic is None:
+    if place is None:
         raise ConfigError("give a topic or --losses.")
     cluster = live_cluster(settings, bootstrap, name)
-    show_replicas(cluster, settings.collect, topic, partition, as_json=as_json)
+    show_replicas(cluster, settings.collect, place, as_json=as_json)
     return 0
 
 
-def show_replicas(
-    cluster: Cluster, settings: Collect, topic: str, partition: int | None, *, as_json: bool
-) -> None:
+def show_replicas(cluster: Cluster, settings: Collect, named: NamedPlace, *, as_json: bool) -> None:
     """Prints each partition's replicas, and of a single partition also the logs."""
-    observations = observe_topic(cluster, settings, topic)
+    observations = observe_topics(cluster, settings, named.names)
+    topic, partition, *_ = named.one_of({o.topic for o in observations})
+    observations = [o for o in observations if o.topic == topic]
     selected = [o for o in observations if partition in (None, o.partition)]
     if not selected:
         raise ClusterError(f"topic {topic} has no partition {partition}.")
@@ -130,27 +129,29 @@ def show_replicas(
         echo("\n".join(f"  {line}".rstrip() for line in lines) + "\n")
 
 
-def observe_topic(cluster: Cluster, settings: Collect, topic: str) -> list[Observation]:
-    """The observations of a topic's partitions, ascending. Raises ClusterError without any."""
-    found: dict[int, Observation] = {}
-    for done in few_passes(cluster, settings, [re.escape(topic)]):
+def observe_topics(cluster: Cluster, settings: Collect, topics: list[str]) -> list[Observation]:
+    """The observations of the topics' partitions, ascending. Raises ClusterError without any."""
+    found: dict[tuple[str, int], Observation] = {}
+    for done in few_passes(cluster, settings, [re.escape(topic) for topic in topics]):
         for event in (event for batch in done.batches for event in batch.events):
             # A later pass leaves out a partition that did not change.
             if isinstance(event, Observation):
-                before = found.get(event.partition)
-                found[event.partition] = event if before is None else _with_lineages(event, before)
+                before = found.get((event.topic, event.partition))
+                found[event.topic, event.partition] = (
+                    event if before is None else _with_lineages(event, before)
+                )
         complete = all(o.effective_min_in_sync_replicas is not None for o in found.values())
         if done.number >= (MIN_PASSES if complete else MAX_PASSES):
             break
     report_problems(done, (RECORDS, TOPIC_CONFIGURATION, REASSIGNMENTS))
     if not found:
-        close = difflib.get_close_matches(topic, done.topics, n=1)
+        close = difflib.get_close_matches(topics[0], done.topics, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise ClusterError(
-            f"cluster {cluster.name} shows no topic {topic}, "
+            f"cluster {cluster.name} shows no topic {topics[0]}, "
             f"or this user may not describe it.{hint}"
         )
-    return [found[partition] for partition in sorted(found)]
+    return [found[key] for key in sorted(found)]
 
 
 def _with_lineages(observation: Observation, before: Observation) -> Observation:

@@ -19,6 +19,7 @@ from tidemark.collect.sources.log_directories.segments import Segments, read_seg
 from tidemark.collect.sources.log_directories.sidecar import identify
 from tidemark.command_line.arguments import FINDING
 from tidemark.command_line.output import echo
+from tidemark.command_line.places import NamedPlace
 from tidemark.core.errors import ClusterError
 from tidemark.core.text import known, table, utc
 
@@ -37,9 +38,7 @@ COLUMNS: Final = (
 MAX_EPOCHS: Final = 4
 
 
-def show_log_directories(
-    paths: Sequence[Path], topic: str | None, partition: int | None, *, as_json: bool
-) -> int:
+def show_log_directories(paths: Sequence[Path], place: NamedPlace | None, *, as_json: bool) -> int:
     """Prints each directory and its partitions. Raises ConfigError and ClusterError."""
     found = [LogDirectoryReader(path).read() for path in paths]
     broker = identify(found)
@@ -48,7 +47,7 @@ def show_log_directories(
         selected = {
             key: files
             for key, files in directory.partitions.items()
-            if topic in (None, key[0]) and partition in (None, key[1])
+            if place is None or place.covers(*key)
         }
         shown += len(selected)
         if as_json:
@@ -61,9 +60,8 @@ def show_log_directories(
     errors = [str(error) for directory in found for error in directory.errors]
     for error in errors:
         echo(f"tidemark: {error}", err=True)
-    if not shown and topic is not None:
-        name = topic if partition is None else f"{topic}-{partition}"
-        raise ClusterError(f"these log directories have no folder of {name}.")
+    if not shown and place is not None:
+        raise ClusterError(f"these log directories have no folder of {place}.")
     return FINDING if errors else 0
 
 

@@ -34,7 +34,7 @@ class TimeLine:
         key = row.key.decode()
         if row.value is None:
             self._shown.pop(key, None)
-            return [f"{_NO_TIME}  gone      {key}"]
+            return [f"{_NO_TIME}  gone      {_place(key)}"]
         record = decode_record(row.value)
         match record:
             case Alert():
@@ -46,7 +46,7 @@ class TimeLine:
                 if changes:
                     self._shown[key] = record
                     marks = f"{_NO_TIME}            {draw_marks(record)}"
-                    return [f"{utc(record.at)}  view      {key}  {changes}", marks]
+                    return [f"{utc(record.at)}  view      {_place(key)}  {changes}", marks]
         return []
 
 
@@ -118,3 +118,9 @@ def _draw_replica(replica: ReplicaView, low: int, high: int) -> str:
 
 def _leader(view: View) -> str:
     return "none" if view.leaderless else known(view.leader)
+
+
+def _place(key: str) -> str:
+    """`cluster/topic-partition` of a view's key; other keys as they are."""
+    *before, number = key.split("/")
+    return f"{'/'.join(before)}-{number}" if len(before) > 1 else key

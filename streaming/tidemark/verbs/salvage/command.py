@@ -9,7 +9,7 @@ from typing import IO
 import click
 
 from tidemark.assess.losses import LossFilter, read_losses
-from tidemark.command_line.arguments import FINDING, topic_or_partition
+from tidemark.command_line.arguments import FINDING
 from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
@@ -17,6 +17,7 @@ from tidemark.command_line.options import (
     config_option,
     load_with,
 )
+from tidemark.command_line.places import NamedPlace, choose_cluster_name, partition_of
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.observations.alerts import alerts_of_file, alerts_of_topic
 from tidemark.record_log.segments import Place
@@ -52,8 +53,8 @@ _offset = click.IntRange(0, 2**63 - 1)
 @click.option(
     "--partition",
     "named",
-    metavar="TOPIC:PARTITION",
-    type=topic_or_partition,
+    metavar="TOPIC-PARTITION",
+    type=partition_of,
     help="The partition that is looked for.",
 )
 @click.option(
@@ -102,7 +103,7 @@ def salvage(
     start: int | None,
     end: int | None,
     epoch: int | None,
-    named: tuple[str, int | None] | None,
+    named: NamedPlace | None,
     form: str,
     as_json: bool,
     values: str,
@@ -130,10 +131,8 @@ def salvage(
     """
     settings = load_with(config, command_config)
     form = "jsonl" if as_json else form
-    topic_of, number = named or (None, None)
-    if topic_of is not None and number is None:
-        raise ConfigError(f"--partition {topic_of}: write TOPIC:PARTITION, as in orders:3.")
-    place = None if topic_of is None or number is None else (topic_of, number)
+    place = None if named is None else (named.topic, named.partition or 0)
+    name = choose_cluster_name([] if named is None else [named], name)
     _check_options(losses or alerts is not None, exposed, start, end, epoch)
     _check_sending(topic, execute or to_original or open_transactions, to_partition, output)
     saved = saved_folders(folders, place)
@@ -191,7 +190,7 @@ def _one_place(saved: dict[Place, list[Path]], place: Place | None) -> Place:
     if place is None:
         raise ConfigError(
             f"logs of {len(saved)} partitions are saved there; choose one with "
-            "--partition TOPIC:PARTITION."
+            "--partition TOPIC-PARTITION."
         )
     if place not in saved:
         raise ConfigError(f"no log of {place[0]}-{place[1]} is saved there.")
@@ -201,8 +200,7 @@ def _one_place(saved: dict[Place, list[Path]], place: Place | None) -> Place:
 def _losses(
     settings: Settings, source: str | None, place: Place | None, name: str | None, *, exposed: bool
 ) -> list[LostRange]:
-    topic, number = place or (None, None)
-    wanted = LossFilter(topic, number, name)
+    wanted = LossFilter(None if place is None else lambda *found: found == place, name)
     alerts = (
         alerts_of_topic(settings)
         if source is None

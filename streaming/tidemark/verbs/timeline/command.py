@@ -11,8 +11,7 @@ from typing import Final
 import click
 import msgspec
 
-from tidemark.command_line.arguments import parse_since, topic_name
-from tidemark.command_line.completion import complete_topics
+from tidemark.command_line.arguments import parse_since
 from tidemark.command_line.options import (
     cluster_option,
     command_config_option,
@@ -20,6 +19,7 @@ from tidemark.command_line.options import (
     load_with,
 )
 from tidemark.command_line.output import echo
+from tidemark.command_line.places import NamedPlace, choose_cluster_name, place_argument
 from tidemark.command_line.progress import progress_bar
 from tidemark.core.errors import ConfigError
 from tidemark.core.step_table import WIDTH
@@ -32,8 +32,7 @@ MIN_WIDTH: Final = 60
 
 
 @click.command("timeline")
-@click.argument("topic", type=topic_name, shell_complete=complete_topics)
-@click.argument("partition", type=click.IntRange(0, 2**31 - 1))
+@place_argument(partition=True)
 @config_option
 @command_config_option
 @click.option(
@@ -63,8 +62,7 @@ MIN_WIDTH: Final = 60
     help="Columns of the table. Default: those of the terminal.",
 )
 def timeline(
-    topic: str,
-    partition: int,
+    place: NamedPlace,
     config: Path | None,
     command_config: Path | None,
     bootstrap: str | None,
@@ -90,10 +88,11 @@ def timeline(
         raise ConfigError("--from reads files; leave out --bootstrap.")
     now = time.time()
     start = since if since is not None or sources else DEFAULT_SINCE
+    topic, partition = place.topic, place.partition or 0
     wanted = Wanted(
         topic,
         partition,
-        name,
+        choose_cluster_name([place], name),
         0.0 if start is None else parse_since(start, now),
         float("inf") if until is None else parse_since(until, now, "--until"),
     )
