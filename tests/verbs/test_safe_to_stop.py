@@ -75,6 +75,9 @@ def test_the_exit_code_of_a_safe_stop_is_0(tmp_path: Path) -> None:
         "Broker 1 of main leads 1 and is in sync for 2 of 3 partitions.\n"
         "Safe to stop: no partition is affected.\n"
     )
+    shown = run("1", "--margin", "1", "--from", path, code=3).out
+    assert "2 in-sync replicas would be left, acks=all needs 2 and the margin 1 more" in shown
+    assert shown.endswith("Not safe to stop: 2 below the margin above min ISR.\n")
 
 
 def test_affected_partitions_are_listed_worst_first(tmp_path: Path) -> None:
@@ -95,7 +98,8 @@ def test_affected_partitions_are_listed_worst_first(tmp_path: Path) -> None:
     assert lines[-1] == "Not safe to stop: 1 offline, 1 under min ISR, 1 down to a last copy."
     verdict = json.loads(run("1", "--json", "--from", path, code=3).out)
     assert verdict["safe"] is False
-    assert verdict["counts"] == {"offline": 1, "under_min_isr": 1, "unknown": 0, "last_copy": 1}
+    counts = {"offline": 1, "under_min_isr": 1, "unknown": 0, "last_copy": 1, "under_margin": 0}
+    assert verdict["counts"] == counts
     assert (verdict["partitions"], verdict["leads"], verdict["in_sync"]) == (4, 4, 4)
     assert verdict["outcome"] == "ok"
     assert verdict["impacts"][0] == {

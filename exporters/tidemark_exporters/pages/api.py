@@ -74,8 +74,9 @@ def encode_list(
     )
 
 
-def encode_problem(status: int, title: str, detail: str) -> bytes:
-    """A problem document of RFC 9457."""
-    return _encoder.encode(
-        {"type": "about:blank", "title": title, "status": status, "detail": detail}
-    )
+def encode_problem(
+    status: int, title: str, detail: str, more: Mapping[str, Any] | None = None
+) -> bytes:
+    """A problem document of RFC 9457, with `more` members."""
+    problem = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    return _encoder.encode({**problem, **(more or {})})

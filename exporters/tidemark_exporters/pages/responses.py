@@ -1,4 +1,7 @@
-"""Answers requests for pages, the API and static files. GET and HEAD only: it changes nothing."""
+"""Answers requests for pages, the API and static files. GET and HEAD only.
+
+It changes nothing but who has the lease of `safe-to-stop`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from http import HTTPStatus
 from importlib import resources
 from typing import Final
 
+import msgspec
+
 from tidemark.web.exchange import PLAIN, SECURITY, Response
 from tidemark.web.negotiation import accepts_gzip
 from tidemark_exporters.export.table import Table
@@ -21,6 +26,7 @@ from tidemark_exporters.pages.page_definitions import PageRequest, page_contents
 from tidemark_exporters.pages.query import BadRequestError, NotFoundError
 from tidemark_exporters.pages.recording import Recording
 from tidemark_exporters.pages.snapshot import SnapshotCache, TableSnapshot
+from tidemark_exporters.pages.stop_permission import NAME, StopPermissions
 
 FILES: Final = {
     "tidemark.css": "text/css; charset=utf-8",
@@ -47,6 +53,7 @@ class Pages:
         # What of a recording is shown; None: what is live.
         self._recording: Recording | None = None
         self._waiting = waiting
+        self._permissions = StopPermissions(clock)
         self._snapshots = SnapshotCache(
             lambda: TableSnapshot(table, clock(), stale_seconds, caught_up=not waiting())
         )
@@ -57,14 +64,19 @@ class Pages:
         self._snapshots.drop()
 
     def answer(
-        self, path: str, query: str, accept_encoding: str = "", if_none_match: str = ""
+        self,
+        path: str,
+        query: str,
+        accept_encoding: str = "",
+        if_none_match: str = "",
+        method: str = "GET",
     ) -> Response:
         """`path` decoded, `query` raw."""
         name = path.removeprefix("/")
         if name.startswith("static/"):
             return _static_response(name.removeprefix("static/"), if_none_match)
         if _is_api(path):
-            status, kind, text = self._answer_api(name.removeprefix(api.PREFIX[1:]), query)
+            status, kind, text = self._answer_api(name.removeprefix(api.PREFIX[1:]), query, method)
         else:
             status, kind, text = self._answer_page(name, query)
         headers = [
@@ -78,11 +90,21 @@ class Pages:
             headers.append(("Content-Encoding", "gzip"))
         return Response(status, headers, text)
 
-    def _answer_api(self, name: str, query: str) -> tuple[HTTPStatus, str, bytes]:
+    def _answer_api(self, name: str, query: str, method: str) -> tuple[HTTPStatus, str, bytes]:
         if name == openapi.NAME:
             return HTTPStatus.OK, "application/json", openapi.openapi()
         snapshot, waiting = self._snapshots.current(), self._waiting()
         try:
+            if name == NAME:
+                safe, found = self._permissions.answer(
+                    query, snapshot, waiting, take=method == "GET"
+                )
+                if safe:
+                    return HTTPStatus.OK, "application/json", msgspec.json.encode(found)
+                detail = f"stopping the broker is not safe now: {'; '.join(found['reasons'])}."
+                status = HTTPStatus.CONFLICT
+                body = api.encode_problem(status.value, status.phrase, detail, found)
+                return status, PROBLEM, body
             body = api.encode_list(name, query, snapshot, self.history, waiting)
         except (BadRequestError, NotFoundError) as error:
             status = _error_status(error)

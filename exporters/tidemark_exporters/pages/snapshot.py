@@ -194,8 +194,24 @@ class TableSnapshot:
         unseen = {"unknown": self.cluster_aggregate(cluster).counts["stop_unknown"]}
         return {effect: count + unseen.get(effect, 0) for effect, count in effects.items()}
 
-    def stop_impacts(self, cluster: str, broker: int, most: int) -> list[StopImpact]:
-        """The same partitions one by one, worst first, at most so many: only these are decoded."""
+    def stop_impacts(
+        self, cluster: str, broker: int, most: int, *, margin: int = 0
+    ) -> list[StopImpact]:
+        """The same partitions one by one, worst first, at most so many: only these are decoded.
+
+        With a margin, all that have a replica on the broker are.
+        """
+        if margin:
+            held = (
+                each.view
+                for each in self.partitions
+                if each.cluster == cluster
+                and (
+                    each.row.status.stop_unknown
+                    or any(host.broker == broker for host in each.row.status.hosts)
+                )
+            )
+            return stop_impacts(held, self.lag_threshold, broker, margin=margin)[:most]
         affected: dict[Effect, list[ListedPartition]] = {effect: [] for effect in EFFECTS}
         for each in self.partitions:
             if each.cluster == cluster:

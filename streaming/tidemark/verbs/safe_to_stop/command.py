@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from tidemark.assess.candidates import LagThreshold
+from tidemark.assess.safe_to_stop import MAX_MARGIN
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
 from tidemark.command_line.arguments import FINDING, FiniteRange
 from tidemark.command_line.completion import complete_brokers
@@ -60,6 +61,14 @@ PROGRESS_SECONDS: Final = 5.0
 @cluster_option
 @click.option("--rack", "racks", multiple=True, help="Also all brokers of this rack.")
 @click.option(
+    "--margin",
+    type=click.IntRange(0, MAX_MARGIN),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="In-sync replicas to keep above min ISR.",
+)
+@click.option(
     "--wait",
     "wait_seconds",
     type=FiniteRange(0, 86_400),
@@ -75,14 +84,16 @@ def safe_to_stop(
     bootstrap: str | None,
     name: str | None,
     racks: tuple[str, ...],
+    margin: int,
     wait_seconds: float | None,
     source: str | None,
     as_json: bool,
 ) -> int:
     """List the partitions that stopping these BROKERs together now would affect.
 
-    They would go offline, under min ISR or down to a last copy, or their state is unknown. Also
-    shows what would be lost if the brokers died instead.
+    They would go offline, under min ISR or down to a last copy, or their state is unknown; with
+    --margin also where fewer than N in-sync replicas would be left above min ISR. Also shows what
+    would be lost if the brokers died instead.
 
     Exit status: 0 safe to stop, 3 not safe, 2 no such broker.
     """
@@ -96,10 +107,10 @@ def safe_to_stop(
         if wait_seconds is not None:
             raise ConfigError("--wait needs a live cluster; leave out --from.")
         found, cluster = read_recording(source, settings.detect, VERB, name)
-        verdict = _judge(found, cluster, brokers, racks)
+        verdict = _judge(found, cluster, brokers, racks, margin)
     else:
         live = live_cluster(settings, bootstrap, name)
-        verdict = judge_live(live, settings, brokers, racks, wait_seconds)
+        verdict = judge_live(live, settings, brokers, racks, wait_seconds, margin)
     echo(msgspec.json.encode(verdict.document()) if as_json else "\n".join(as_text(verdict)))
     return 0 if verdict.safe else FINDING
 
@@ -110,6 +121,7 @@ def judge_live(
     brokers: tuple[int, ...],
     racks: tuple[str, ...],
     wait_seconds: float | None,
+    margin: int = 0,
 ) -> StopVerdict:
     """The verdict on a live cluster; with `wait_seconds`, after as long as it is not safe."""
     shown_at = time.monotonic()
@@ -118,7 +130,7 @@ def judge_live(
         nonlocal shown_at
         if seconds >= (wait_seconds or 0.0):
             return True
-        verdict = _judge(found, cluster.name, brokers, racks)
+        verdict = _judge(found, cluster.name, brokers, racks, margin)
         if not verdict.safe and time.monotonic() - shown_at >= PROGRESS_SECONDS:
             shown_at = time.monotonic()
             waited = duration(seconds * 1000)
@@ -126,7 +138,7 @@ def judge_live(
         return verdict.safe
 
     found = observe_cluster(cluster, settings, is_done)
-    return _judge(found, cluster.name, brokers, racks)
+    return _judge(found, cluster.name, brokers, racks, margin)
 
 
 def observe_cluster(
@@ -163,7 +175,11 @@ def _is_enough(done: FinishedPass, views: list[View], lag_threshold: LagThreshol
 
 
 def _judge(
-    found: ClusterViews, cluster: str, brokers: tuple[int, ...], racks: tuple[str, ...]
+    found: ClusterViews,
+    cluster: str,
+    brokers: tuple[int, ...],
+    racks: tuple[str, ...],
+    margin: int,
 ) -> StopVerdict:
     chosen = set(brokers)
     for rack in racks:
@@ -176,7 +192,7 @@ def _judge(
         raise ConfigError(
             f"cluster {cluster} has no broker {broker}; it has {', '.join(map(str, known))}."
         )
-    return judge(found, cluster, *chosen)
+    return judge(found, cluster, *chosen, margin=margin)
 
 
 def _brokers_of(found: ClusterViews, cluster: str, rack: str) -> set[int]:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from tidemark.assess.leader_death import LeaderDeath, deaths, records_of
-from tidemark.assess.safe_to_stop import EFFECT_TEXTS, EFFECTS, StopImpact, stop_impacts
+from tidemark.assess.safe_to_stop import ALL_EFFECTS, EFFECT_TEXTS, StopImpact, stop_impacts
 from tidemark.core.events import OK
 from tidemark.core.records import View
 from tidemark.core.text import counted, duration, table
@@ -63,13 +63,16 @@ class StopVerdict(msgspec.Struct, kw_only=True):
         return {**msgspec.structs.asdict(self), "impacts": impacts, "at_risk": at_risk}
 
 
-def judge(found: ClusterViews, cluster: str, *brokers: int) -> StopVerdict:
-    """Safe only if every partition was observed and none is affected."""
+def judge(found: ClusterViews, cluster: str, *brokers: int, margin: int = 0) -> StopVerdict:
+    """Safe only if every partition was observed and none is affected.
+
+    `margin`: in-sync replicas to keep above min ISR.
+    """
     views, stopped = found.views(cluster), sorted(brokers)
     never_seen = list(_never_seen(found, cluster, views))
     impacts = sorted(
-        stop_impacts(views, found.lag_threshold, *stopped) + never_seen,
-        key=lambda impact: EFFECTS.index(impact.effect),
+        stop_impacts(views, found.lag_threshold, *stopped, margin=margin) + never_seen,
+        key=lambda impact: ALL_EFFECTS.index(impact.effect),
     )
     reported = sum(event.partitions or 0 for event in found.passes(cluster))
     named = len(views) + len(never_seen)
@@ -87,7 +90,9 @@ def judge(found: ClusterViews, cluster: str, *brokers: int) -> StopVerdict:
         leads=sum(view.leader in outcomes for view in views),
         in_sync=sum(not outcomes.keys().isdisjoint(view.in_sync_replicas or []) for view in views),
         without_leader=sum(view.leader is None for view in views),
-        counts={effect: sum(impact.effect == effect for impact in impacts) for effect in EFFECTS},
+        counts={
+            effect: sum(impact.effect == effect for impact in impacts) for effect in ALL_EFFECTS
+        },
         not_shown=max(0, reported - named),
         impacts=impacts,
         at_risk=at_risk[:MAX_AT_RISK],
@@ -125,7 +130,7 @@ def as_text(verdict: StopVerdict) -> list[str]:
 
 def conclusion(verdict: StopVerdict) -> str:
     """The last line."""
-    counts = [f"{verdict.counts[e]} {EFFECT_TEXTS[e]}" for e in EFFECTS if verdict.counts[e]]
+    counts = [f"{verdict.counts[e]} {EFFECT_TEXTS[e]}" for e in ALL_EFFECTS if verdict.counts[e]]
     if verdict.safe:
         return "Safe to stop: no partition is affected."
     return f"Not safe to stop: {', '.join(counts) or 'nothing was observed'}."
