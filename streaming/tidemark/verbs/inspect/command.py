@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import time
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,7 @@ from tidemark.kafka.client import choose_connection
 from tidemark.observations.few_passes import MIN_PASSES, few_passes, live_cluster, report_problems
 from tidemark.settings import Cluster, Collect
 from tidemark.verbs.inspect.coordinator import list_coordinated
+from tidemark.verbs.inspect.groups import groups_of
 from tidemark.verbs.inspect.log_directories import show_log_directories
 from tidemark.verbs.inspect.losses import show_losses
 from tidemark.verbs.inspect.replica_table import heading, replica_table
@@ -47,6 +49,11 @@ MAX_PASSES: Final = 8
 @cluster_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 @click.option("--losses", is_flag=True, help="List lost committed records.")
+@click.option(
+    "--groups",
+    is_flag=True,
+    help="With --losses: which consumer groups read lost records, by their commits now.",
+)
 @click.option(
     "--csv",
     "as_csv",
@@ -68,6 +75,7 @@ def inspect(
     name: str | None,
     as_json: bool,
     losses: bool,
+    groups: bool,
     as_csv: bool,
     source: str | None,
     since: str | None,
@@ -92,13 +100,16 @@ def inspect(
     if losses:
         if as_csv and as_json:
             raise ConfigError("--csv and --json exclude each other.")
+        if groups and as_csv:
+            raise ConfigError("--csv has no groups; use --json.")
         settings.kafka = choose_connection(settings, bootstrap)
         found_since = None if since is None else parse_since(since, time.time())
         wanted = LossFilter(None if place is None else place.covers, name, found_since)
         form = "csv" if as_csv else "json" if as_json else "table"
-        return show_losses(settings, wanted, source, form)
-    if as_csv or source is not None or since is not None:
-        raise ConfigError("--csv, --from and --since need --losses.")
+        reaches = partial(groups_of, settings=settings, bootstrap=bootstrap) if groups else None
+        return show_losses(settings, wanted, source, form, reaches)
+    if as_csv or groups or source is not None or since is not None:
+        raise ConfigError("--csv, --groups, --from and --since need --losses.")
     if place is None:
         raise ConfigError("give a topic or --losses.")
     cluster = live_cluster(settings, bootstrap, name)

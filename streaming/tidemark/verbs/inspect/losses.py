@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
 
 from tidemark.assess.losses import Loss, LossFilter, read_losses
+from tidemark.assess.lost_reads import GroupReach
 from tidemark.command_line.arguments import FINDING
 from tidemark.command_line.output import echo
 from tidemark.core.text import counted, csv_text, table
 from tidemark.observations.alerts import alerts_of_file, alerts_of_topic
 from tidemark.settings import Settings
+from tidemark.verbs.inspect.groups import as_text
 
 COLUMNS: Final = Loss.__struct_encode_fields__
 _HEADING: Final = (
@@ -26,19 +28,25 @@ def show_losses(
     wanted: LossFilter,
     source: str | None,
     form: str,
+    reaches_of: Callable[[Sequence[Loss]], list[list[GroupReach]]] | None = None,
 ) -> int:
-    """Prints the losses of a file or of the topic as csv, json or table; 3 if there are any."""
+    """Prints the losses of a file or of the topic as csv, json or table; 3 if there are any.
+
+    `reaches_of`: the groups that each reaches; they are shown too.
+    """
     alerts = (
         alerts_of_topic(settings)
         if source is None
         else alerts_of_file(source, settings.detect, "inspect")
     )
     losses = [loss for loss in read_losses(alerts) if wanted.matches(loss)]
+    reaches = None if reaches_of is None or not losses else reaches_of(losses)
     if form == "csv":
         echo(as_csv(losses), nl=False)
     elif form == "json":
-        for loss in losses:
-            echo(msgspec.json.encode(loss))
+        for number, loss in enumerate(losses):
+            more = {} if reaches is None else {"groups": reaches[number]}
+            echo(msgspec.json.encode({**msgspec.to_builtins(loss), **more}))
     elif losses:
         records = counted(sum(loss.end - loss.start for loss in losses), "committed record")
         echo("\n".join(as_table(losses)))
@@ -46,6 +54,8 @@ def show_losses(
             f"\n{records} lost in {counted(len(losses), 'range')}. "
             "The second offset of a range is not lost."
         )
+        for loss, groups in zip(losses, reaches or (), strict=False):
+            echo("\n" + "\n".join(as_text(loss, groups)))
     else:
         where = "" if wanted == LossFilter() else " there"
         echo(f"no committed record is known to be lost{where}.")
