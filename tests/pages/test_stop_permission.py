@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
@@ -32,10 +33,10 @@ def served(
     return pages
 
 
-def ask(pages: Pages, broker: int, method: str = "GET", **more: Any) -> tuple[int, dict[str, Any]]:
-    query = "&".join(
-        f"{name}={value}" for name, value in {"cluster": "east", "broker": broker, **more}.items()
-    )
+def ask(
+    pages: Pages, broker: int, more: dict[str, int] | None = None, *, method: str = "GET"
+) -> tuple[int, dict[str, Any]]:
+    query = urlencode({"cluster": "east", "broker": broker, **(more or {})})
     answer = pages.answer("/api/v1/safe-to-stop", query, method=method)
     return answer.status, json.loads(answer.body)
 
@@ -43,8 +44,8 @@ def ask(pages: Pages, broker: int, method: str = "GET", **more: Any) -> tuple[in
 def test_one_broker_of_a_cluster_has_the_lease_until_it_ends() -> None:
     clock = [NOW + 1]
     pages = served(clock)
-    assert ask(pages, 2, "HEAD")[0] == 200
-    status, found = ask(pages, 1, lease_seconds=2)
+    assert ask(pages, 2, method="HEAD")[0] == 200
+    status, found = ask(pages, 1, {"lease_seconds": 2})
     assert (status, found["safe"], found["lease_until"]) == (200, True, "2027-01-15T08:00:03.000Z")
     status, found = ask(pages, 2)
     assert (status, found["reasons"]) == (
@@ -54,7 +55,7 @@ def test_one_broker_of_a_cluster_has_the_lease_until_it_ends() -> None:
     assert found["status"] == 409
     assert found["detail"].endswith("08:00:03.000Z.")
     clock[0] += 1
-    assert ask(pages, 1, lease_seconds=1)[0] == 200, "who has the lease renews it"
+    assert ask(pages, 1, {"lease_seconds": 1})[0] == 200, "who has the lease renews it"
     clock[0] += 1
     assert ask(pages, 2)[0] == 200
 
@@ -73,7 +74,7 @@ def test_one_broker_of_a_cluster_has_the_lease_until_it_ends() -> None:
 def test_what_is_not_safe_or_not_known_is_refused_with_its_reason(
     cluster: dict[str, Any], asked: dict[str, int], at: float, reason: str | None
 ) -> None:
-    status, found = ask(served([NOW + at], **cluster), 1, **asked)
+    status, found = ask(served([NOW + at], **cluster), 1, asked)
     assert status == (200 if reason is None else 409)
     assert reason is None or reason in " ".join(found["reasons"])
 
@@ -81,6 +82,6 @@ def test_what_is_not_safe_or_not_known_is_refused_with_its_reason(
 def test_wrong_questions_are_refused() -> None:
     pages = served([NOW + 1])
     for broker, more, status in ((9, {}, 404), (1, {"margin": -1}, 400), (1, {"x": 1}, 400)):
-        assert ask(pages, broker, **more)[0] == status
+        assert ask(pages, broker, more)[0] == status
     assert pages.answer("/api/v1/safe-to-stop", "cluster=east").status == 400
     assert pages.answer("/api/v1/safe-to-stop", "cluster=no&broker=1").status == 404
