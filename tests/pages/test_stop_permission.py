@@ -11,6 +11,7 @@ import pytest
 
 from tests.export.make import NOW
 from tests.pages.make import healthy_view, site, table, views
+from tests.pages.test_openapi import DOCUMENT, check
 from tidemark_exporters.pages.responses import Pages
 
 
@@ -38,7 +39,10 @@ def ask(
 ) -> tuple[int, dict[str, Any]]:
     query = urlencode({"cluster": "east", "broker": broker, **(more or {})})
     answer = pages.answer("/api/v1/safe-to-stop", query, method=method)
-    return answer.status, json.loads(answer.body)
+    found = json.loads(answer.body)
+    described = DOCUMENT["paths"]["/safe-to-stop"]["get"]["responses"]
+    check(found, described[str(answer.status.value)])
+    return answer.status, found
 
 
 def test_one_broker_of_a_cluster_has_the_lease_until_it_ends() -> None:

@@ -11,8 +11,9 @@ from msgspec.json import encode, schema_components
 from tidemark import __version__
 from tidemark.assess.health import SEVERITIES
 from tidemark.assess.risky_configuration import KINDS
+from tidemark.assess.safe_to_stop import MAX_MARGIN
 from tidemark.core.records import Alert
-from tidemark_exporters.pages import listing
+from tidemark_exporters.pages import listing, stop_permission
 from tidemark_exporters.pages.api_items import (
     BrokerResource,
     ClusterResource,
@@ -48,6 +49,26 @@ class Problem(Struct):
     detail: str
 
 
+class Permission(Struct):
+    """Whether a broker may be stopped now: yes, until when."""
+
+    cluster: str
+    broker: int
+    margin: int
+    safe: bool
+    lease_until: str
+
+
+class Refusal(Problem):
+    """Why a broker may not be stopped now."""
+
+    cluster: str
+    broker: int
+    margin: int
+    safe: bool
+    reasons: list[str]
+
+
 # List -> (its parameters, its answer).
 _LISTS: Final[dict[str, tuple[tuple[str, ...], Any]]] = {
     "clusters": (listing.CLUSTERS, Page[ClusterResource]),
@@ -63,6 +84,13 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "page": {"type": "integer", "minimum": 1, "default": 1},
     "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
     "partition": _WHOLE,
+    "margin": {**_WHOLE, "maximum": MAX_MARGIN, "default": 0},
+    "lease_seconds": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": stop_permission.MAX_LEASE_SECONDS,
+        "default": stop_permission.LEASE_SECONDS,
+    },
     "broker": _WHOLE,
     "state": {"enum": listing.STATE_CHOICES},
     "sort": {"enum": listing.SORTS},
@@ -76,28 +104,34 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
 def openapi() -> bytes:
     """The document as JSON."""
     answers = [answer for _, answer in _LISTS.values()]
-    (problem, *schemas), components = schema_components(
-        [Problem, *answers], ref_template="#/components/schemas/{name}"
+    (problem, permission, refusal, *schemas), components = schema_components(
+        [Problem, Permission, Refusal, *answers], ref_template="#/components/schemas/{name}"
     )
-    failed = {"description": "Why.", "content": {"application/problem+json": {"schema": problem}}}
-    paths = {
+    failed = _answer("Why.", problem, "application/problem+json")
+    paths: dict[str, Any] = {
         f"/{name}": {
             "get": {
                 "operationId": f"list_{name}",
-                "parameters": [
-                    {"name": each, "in": "query", "schema": _PARAMETERS.get(each, _TEXT)}
-                    for each in parameters
-                ],
+                "parameters": _queries(parameters),
                 "responses": {
-                    "200": {
-                        "description": f"One page of the {name}.",
-                        "content": {"application/json": {"schema": schema}},
-                    },
+                    "200": _answer(f"One page of the {name}.", schema),
                     "400": failed,
                 },
             }
         }
         for (name, (parameters, _)), schema in zip(_LISTS.items(), schemas, strict=True)
+    }
+    paths[f"/{stop_permission.NAME}"] = {
+        "get": {
+            "operationId": "take_stop_lease",
+            "parameters": _queries(stop_permission.PARAMETERS),
+            "responses": {
+                "200": _answer("The broker may be stopped now.", permission),
+                "409": _answer("It may not.", refusal, "application/problem+json"),
+                "400": failed,
+                "404": failed,
+            },
+        }
     }
     return encode(
         {
@@ -108,3 +142,11 @@ def openapi() -> bytes:
             "components": {"schemas": components},
         }
     )
+
+
+def _queries(names: tuple[str, ...]) -> list[dict[str, Any]]:
+    return [{"name": name, "in": "query", "schema": _PARAMETERS.get(name, _TEXT)} for name in names]
+
+
+def _answer(text: str, schema: dict[str, Any], kind: str = "application/json") -> dict[str, Any]:
+    return {"description": text, "content": {kind: {"schema": schema}}}
