@@ -83,7 +83,8 @@ def test_a_new_version_beside_a_library_that_is_listed_is_no_alarm(
 
 def test_the_committed_list_has_the_sets_of_this_version() -> None:
     product, laboratory = sums.known_sums(), sums.known_sums(lab_jars.SUMS)
-    assert "spark-sql-kafka-0-10_2.13-4.0.0.jar" in product
+    for version in ("4.0.0", "4.1.1", "4.2.0"):
+        assert f"spark-sql-kafka-0-10_2.13-{version}.jar" in product
     assert f"kafka_2.13-{lab_jars.KAFKA_VERSION}.jar" in laboratory
     assert "jmx_prometheus_javaagent-1.0.1.jar" in laboratory
     for file, known in ((sums.SUMS, product), (lab_jars.SUMS, laboratory)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,16 @@ def test_a_new_folder_and_one_that_is_there_are_taken(tmp_path: Path) -> None:
     for checkpoint in (tmp_path, tmp_path / "new" / "one"):
         check_start(settings(str(checkpoint)), {})
         check_start(settings(checkpoint.as_uri()), {})
+
+
+def test_a_user_without_a_name_is_refused_before_java_would_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 2_000_123_456)
+    with pytest.raises(ConfigError, match=r"the user id 2000123456 has no name.*/etc/passwd"):
+        check_start(settings(str(tmp_path)), {})
+    # Its Java runs already.
+    check_start(settings(str(tmp_path)), {"PYSPARK_GATEWAY_PORT": "1"})
 
 
 @pytest.mark.parametrize("inner", ["", "/a/b"])

@@ -3,7 +3,7 @@
 PySpark keeps the driver's JVM behind private attributes, and Spark moves its classes between
 releases. Where one of them is gone the stream runs on, and says what it cannot do.
 
-The loggers in log4j2.properties have names of classes too; one that Spark lacks has no effect.
+The loggers in log4j2.properties are names of classes too; those that moved in 4.1 are there twice.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def read_progress(read: Callable[[str], QueryProgressEvent]) -> None:
         try:
             return read(event.progress().json())
         except (KeyError, TypeError, ValueError):
-            # Not the form of Spark 4.0.
+            # Not the form of Spark 4.
             report: QueryProgressEvent = by_calls(event)
             return report
 

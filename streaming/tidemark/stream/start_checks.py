@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +20,7 @@ HADOOP: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "HADOOP_HOME", "SPARK_CONF_
 
 def check_start(settings: Settings, environ: Mapping[str, str]) -> None:
     """Also makes a checkpoint on this machine its user's alone. Raises ConfigError."""
+    check_user(environ)
     check_client(settings)
     folder = check_checkpoint(settings, environ)
     # Another user's: Hadoop names it.
@@ -25,6 +28,18 @@ def check_start(settings: Settings, environ: Mapping[str, str]) -> None:
         if folder is not None:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
+
+
+def check_user(environ: Mapping[str, str]) -> None:
+    """Raises ConfigError for a user id without a name, as containers may have: Java would end."""
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        if not is_submitted(environ):
+            raise ConfigError(
+                f"the user id {os.geteuid()} has no name, and Spark does not start without one. "
+                "Add a line for it to /etc/passwd, or run as a user who has one."
+            ) from None
 
 
 def port_warnings(settings: Settings) -> Iterator[str]:
