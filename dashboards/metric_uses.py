@@ -32,6 +32,12 @@ _OWN_METRICS: Final = {
     "tidemark_collect_metadata_log_offset": (
         "How far is the reader behind `tidemark_broker_metadata_log_end_offset`?"
     ),
+    "tidemark_escrow_held_records": "How much of what lies on one disk has a second copy?",
+    "tidemark_escrow_held_bytes": "How near is a topic to `escrow.bytes_per_topic`?",
+    "tidemark_escrow_oldest_seconds": "Is anything held for longer than its cause lasts?",
+    "tidemark_escrow_behind_records": "Do the second copies keep up with the leaders?",
+    "tidemark_escrow_read_bytes_total": "What does the escrow cost the leaders?",
+    "tidemark_escrow_dropped_batches_total": "Is `escrow.bytes_per_topic` too small?",
     "tidemark_stream_last_batch_timestamp_seconds": (
         "Does the stream finish batches, where the exporter cannot be asked?"
     ),

@@ -27,12 +27,13 @@ TITLES = {
     "process": (
         "Each process",
         (
-            "Served by all three, beside the `process_*` metrics of prometheus_client: CPU time, "
+            "Served by all of them, beside the `process_*` metrics of prometheus_client: CPU time, "
             "memory and open files."
         ),
     ),
     "export": ("The exporter itself", "Served by `tidemark export`."),
     "collect": ("The collector itself", "Served by `tidemark collect` on `collect.listen`."),
+    "escrow": ("The escrow itself", "Served by `tidemark escrow` on `escrow.listen`."),
     "stream": ("The stream itself", "Served by `tidemark stream` on `stream.listen`."),
     "cluster": ("Clusters", "Always served."),
     "broker": ("Brokers", "Always served."),

@@ -24,6 +24,10 @@ COMMANDS = {
         "tidemark.collect.command:collect",
         "Observe clusters and publish replica-state events.",
     ),
+    "escrow": (
+        "tidemark.escrow.command:escrow",
+        "Keep second copies of committed records that lie on one disk.",
+    ),
     "stream": (
         "tidemark.stream.command:stream",
         "Turn events into views and alerts with Spark Structured Streaming.",

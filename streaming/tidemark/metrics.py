@@ -27,7 +27,7 @@ from tidemark.web.health import Health
 from tidemark.web.negotiation import requested_format
 from tidemark.web.server import WebServer, serve
 
-Component = Literal["collect", "stream", "export"]
+Component = Literal["collect", "stream", "export", "escrow"]
 
 
 def content_type(openmetrics: bool) -> str:

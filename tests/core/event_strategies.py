@@ -123,7 +123,16 @@ audits = st.builds(
     offset=offsets,
     crcs=st.lists(st.integers(0, 2**32 - 1)),
 )
-any_event = observations | passes | gone | acks | checkpoints | changes | states | audits
+escrows = st.builds(
+    e.Escrow,
+    topic=topics,
+    partition=partitions,
+    observed_at=seconds,
+    topic_id=optional(names),
+    ranges=st.lists(st.tuples(offsets, offsets, optional(epochs)), max_size=8),
+    kept_until=optional(seconds),
+)
+any_event = observations | passes | gone | acks | checkpoints | changes | states | audits | escrows
 batches = st.builds(
     e.Batch,
     v=st.just(2),

@@ -35,6 +35,7 @@ POSITIONS = {
     "checkpoint_directory stopped_clean stopped_at cluster_id",
     "audit": "topic partition observed_at topic_id brokers offset leader_epoch crcs leader_epochs "
     "high_watermark",
+    "escrow": "topic partition observed_at topic_id ranges kept_until",
     "gone": "topic partition observed_at topic_id",
     "ack": "fingerprint observed_at topic partition by comment",
     "pass": "number started_at ended_at monotonic period_ms brokers missed cluster_id partitions "

@@ -138,7 +138,8 @@ class Scenario:
             case "audit":
                 self.clock += 0.001
         # A verb publishes what an audit finds: it is no collector and has no pass.
-        sender = ("tidemark-audit", int(self.clock * 1000)) if command == "audit" else None
+        is_verb = command in {"audit", "escrow"}
+        sender = (f"tidemark-{command}", int(self.clock * 1000)) if is_verb else None
         return self._send([self._event(command, words)], sender)
 
     def _event(self, command: str, words: list[str]) -> Event:
@@ -152,6 +153,8 @@ class Scenario:
                 return partition.checkpoint(words, at)
             case "audit":
                 return partition.audit(words, at)
+            case "escrow":
+                return partition.escrow(words, at)
             case "broker":
                 return broker_event(words, at)
             case "ack":

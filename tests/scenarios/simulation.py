@@ -20,6 +20,7 @@ from tidemark.core.events import (
     BrokerAnswer,
     BrokerState,
     Checkpoint,
+    Escrow,
     FastHighWatermarks,
     MetadataChange,
     Observation,
@@ -142,6 +143,16 @@ class SimulatedPartition:
             crcs=numbers(given.get("crcs", "11,22")),
             leader_epochs=[*numbers(given["epochs"])] if "epochs" in given else None,
             high_watermark=integer(given.get("hw")),
+        )
+
+    def escrow(self, words: list[str], at: float) -> Escrow:
+        """`50-100:0 until=60`: ranges with their epochs, and the seconds that it keeps them."""
+        given = fields_of(words)
+        ranges = [(*map(int, word.replace("-", ":").split(":")),) for word in words if ":" in word]
+        return Escrow(
+            **self._place(at, given),
+            ranges=[(start, end, epoch) for start, end, epoch in ranges],
+            kept_until=at + float(given.get("until", 3600)),
         )
 
     def record(self, words: list[str], at: float) -> MetadataChange:

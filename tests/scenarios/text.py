@@ -13,7 +13,7 @@ SILENCE = "(no alert)"
 # An answer ends at an empty line, or at a line that begins with one of these.
 _BEGINNINGS = (
     *("#", "pass", "partition", "thresholds", "gone", "ack", "evidence"),
-    *("record", "checkpoint", "broker", "audit"),
+    *("record", "checkpoint", "broker", "audit", "escrow"),
 )
 
 

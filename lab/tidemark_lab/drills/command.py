@@ -17,6 +17,7 @@ from tidemark_lab.brokers.signals import exit_on
 from tidemark_lab.brokers.versions import kafka_version
 from tidemark_lab.drills.chaos.command import chaos
 from tidemark_lab.drills.drill import Drill
+from tidemark_lab.drills.escrow.command import escrow
 from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED, find_drill
 from tidemark_lab.drills.side_by_side import MAX_JOBS, Row, run_side_by_side
 from tidemark_lab.judge.report import as_table, document, exit_code, junit
@@ -36,6 +37,7 @@ def drill() -> None:
 
 
 drill.add_command(chaos)
+drill.add_command(escrow)
 
 
 @drill.command("list")

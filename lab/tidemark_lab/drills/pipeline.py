@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,6 +62,8 @@ class Pipeline(Publisher):
         self._thread = threading.Thread(target=self._run, name="reducer", daemon=True)
         self._collectors: dict[str, Collector] = {}
         self._notifications = Notifications(CLUSTER_NAME)
+        # Gets the views of each pass.
+        self.on_views: Callable[[Sequence[View]], None] = lambda _: None
 
     def watched_cluster(self) -> Cluster:
         """How collectors connect."""
@@ -150,3 +152,4 @@ class Pipeline(Publisher):
         with self._lock:
             self._alerts += [ReceivedAlert(alert, time.time()) for alert in alerts]
         self._notifications.take(alerts, views)
+        self.on_views(views)

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from tidemark.core.broker_report import BrokerConfiguration, Directories
+from tidemark.core.escrow import MAX_RANGES as MAX_ESCROW_RANGES
 
 VERSION: Final = 2
 MAX_EVENTS: Final = 256
@@ -335,6 +336,22 @@ class Audit(
     high_watermark: Offset | None = None
 
 
+class Escrow(
+    Struct, array_like=True, tag="escrow", tag_field="kind", kw_only=True, omit_defaults=True
+):
+    """What `tidemark escrow` holds of a partition now: (start, end, leader epoch), newest last."""
+
+    topic: Topic
+    partition: PartitionNumber
+    observed_at: Seconds
+    topic_id: Name | None = None
+    ranges: Annotated[
+        list[tuple[Offset, Offset, Epoch | None]], Meta(max_length=MAX_ESCROW_RANGES)
+    ] = []
+    # The oldest of it is deleted by then.
+    kept_until: Seconds | None = None
+
+
 class PartitionDeleted(
     Struct, array_like=True, tag="gone", tag_field="kind", kw_only=True, omit_defaults=True
 ):
@@ -428,10 +445,8 @@ class Pass(Struct, array_like=True, tag="pass", tag_field="kind", kw_only=True, 
     links: Annotated[list[Link], Meta(max_length=MAX_LINKS)] | None = None
 
 
-Event = (
-    Observation | MetadataChange | Checkpoint | BrokerState | Audit | PartitionDeleted | Ack | Pass
-)
-PartitionEvent = Observation | MetadataChange | Checkpoint | Audit | PartitionDeleted
+PartitionEvent = Observation | MetadataChange | Checkpoint | Audit | Escrow | PartitionDeleted
+Event = PartitionEvent | BrokerState | Ack | Pass
 
 
 class Batch(Struct, kw_only=True):

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 Kind = Literal["gauge", "counter", "histogram"]
-# The first four are about Tidemark's own processes, the others about the watched clusters, in the
+# The first five are about Tidemark's own processes, the others about the watched clusters, in the
 # order in which they are served when the budget of series is short.
 Tier = Literal[
     "process",
     "export",
     "collect",
+    "escrow",
     "stream",
     "cluster",
     "broker",
@@ -57,7 +58,7 @@ _REPLICA = ("kafka_cluster", "topic", "partition", "broker")
 _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("process", "gauge", "", ("component", "version", "python")): {
         "tidemark_build_info": (
-            "Version of the process, by component (collect, stream or export); always 1."
+            "Version of the process, by component (collect, stream, export or escrow); always 1."
         ),
     },
     ("export", "gauge", "", ()): {
@@ -139,6 +140,29 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("collect", "counter", "records", ()): {
         "tidemark_collect_records_published_total": "Records acknowledged by Kafka.",
         "tidemark_collect_records_dropped_total": "Records that could not be published.",
+    },
+    ("escrow", "gauge", "records", _TOPIC): {
+        "tidemark_escrow_held_records": "Records of which the escrow has a second copy.",
+        "tidemark_escrow_behind_records": (
+            "Committed records due for a second copy that are not read yet."
+        ),
+    },
+    ("escrow", "gauge", "bytes", _TOPIC): {
+        "tidemark_escrow_held_bytes": "Bytes that the escrow holds (escrow.bytes_per_topic).",
+    },
+    ("escrow", "gauge", "seconds", _TOPIC): {
+        "tidemark_escrow_oldest_seconds": (
+            "Age of the oldest second copy (escrow.hours). Absent without one."
+        ),
+    },
+    ("escrow", "counter", "bytes", ()): {
+        "tidemark_escrow_read_bytes_total": "Bytes of record batches read from leaders.",
+    },
+    ("escrow", "counter", "batches", ("reason",)): {
+        "tidemark_escrow_dropped_batches_total": (
+            "Batches that the escrow lacks although they may be needed, by reason: bytes, expired, "
+            "oversized or not_written (these are read again)."
+        ),
     },
     ("collect", "gauge", "bytes", ()): {
         "tidemark_collect_spool_bytes": (

@@ -11,6 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from tidemark.core.escrow import HeldRange
+
 # Leader epochs that began lately; more than a storm needs.
 MAX_EPOCH_STARTS: Final = 16
 # Older starts are dropped; no storm is judged over a longer time.
@@ -230,6 +232,16 @@ class AuditFinding(Struct, array_like=True, gc=False):
     high_watermark: int | None = None
 
 
+class Escrowed(Struct, array_like=True, gc=False):
+    """What the escrow holds, by its newest event."""
+
+    # At most `core.escrow.MAX_RANGES`.
+    ranges: list[HeldRange]
+    at: float
+    # Unix seconds; the escrow may have ended since, and what it held is deleted by then.
+    kept_until: float
+
+
 class SparseState(Struct, array_like=True, gc=False):
     """See the module."""
 
@@ -260,6 +272,7 @@ class SparseState(Struct, array_like=True, gc=False):
     leadership: SampledLeadership | None = None
     # For FORMER_TOPIC_SECONDS.
     former_topic: FormerTopic | None = None
+    escrow: Escrowed | None = None
 
 
 EMPTY: Final = SparseState()

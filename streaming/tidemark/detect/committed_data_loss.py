@@ -16,6 +16,7 @@ from tidemark.core.offset_history import passed_at
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.text import counted
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
+from tidemark.detect.measures import held_in_escrow
 from tidemark.evolve.loss_proof import serving_leader
 
 ID = "COMMITTED_DATA_LOSS"
@@ -44,6 +45,8 @@ class LossEvidence(Struct, kw_only=True):
     # "log": the metadata has no leader epochs; those above are the newest of the leaders' logs.
     epochs_from: Literal["metadata", "log"] = "metadata"
     confidence: str = "proven"
+    # Of the range, what the escrow holds; null: it holds nothing of the partition.
+    in_escrow: int | None = None
 
 
 def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
@@ -73,12 +76,13 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
 def _evidence(before: PartitionState, after: PartitionState, loss: LossCandidate) -> LossEvidence:
     seen = committed_under(after.committed, loss.epoch_before)
     has_epochs = loss.epoch_after != NO_EPOCH
+    newest_epoch = loss.epoch_before if has_epochs else None
     leader = after.replica(after.leader)
     return LossEvidence(
         proven=(loss.start, loss.end),
         exposed=(loss.end, loss.exposed_to) if loss.exposed_to > loss.end else None,
         records=loss.end - loss.start,
-        leader_epoch_before=loss.epoch_before if has_epochs else None,
+        leader_epoch_before=newest_epoch,
         leader_epoch_after=loss.epoch_after if has_epochs else None,
         leader=after.leader,
         leader_before=None if seen is None else seen.leader,
@@ -90,6 +94,7 @@ def _evidence(before: PartitionState, after: PartitionState, loss: LossCandidate
         in_sync_replicas=after.in_sync_replicas,
         read_at=(before.observed_at, after.observed_at),
         epochs_from="log" if has_epochs and after.leader_epoch is None else "metadata",
+        in_escrow=held_in_escrow(after, loss.start, loss.end, after.observed_at, newest_epoch),
     )
 
 
@@ -111,10 +116,20 @@ def _condition(evidence: LossEvidence, context: Context) -> Condition:
         if has_epochs
         else (start, end),
         description=f"{counted(end - start, 'committed record')} of {context.name} {verb} lost: "
-        f"offsets [{start}, {end}){_proof(evidence)}.{tail}{context.at_risk}",
+        f"offsets [{start}, {end}){_proof(evidence)}."
+        f"{_in_escrow(evidence)}{tail}{context.at_risk}",
         evidence=evidence,
         revision=f"{start}-{end}-{exposed_to}",
     )
+
+
+def _in_escrow(evidence: LossEvidence) -> str:
+    held = evidence.in_escrow
+    if held is None:
+        return ""
+    start, end = evidence.proven
+    some = "All" if held == end - start else f"{held}"
+    return f" {some} of them are in escrow: tidemark salvage --losses --from-escrow."
 
 
 def _proof(evidence: LossEvidence) -> str:

@@ -16,7 +16,7 @@ from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
-from tidemark.detect.measures import answered, shows_leader_before
+from tidemark.detect.measures import answered, held_in_escrow, shows_leader_before
 from tidemark.detect.suspect import describe_missing
 
 ID = "LEADER_ALONE"
@@ -47,11 +47,13 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     )
     is_short = context.held_ms(ID, None) < context.thresholds.under_replicated_escalates_ms
     suspected = describe_missing(state, context)
+    held = held_in_escrow(state, alone_from, log_end, context.now)
     yield Condition(
         severity=context.severity(ID, None, explained=explained and is_short),
         broker=suspected.broker,
         description=f"Leader {leader.broker} is the only replica of {context.name} in sync. "
-        f"{_how_many(records, age, unknown, silent, at_most)}; {_acknowledged(state)}.",
+        f"{_how_many(records, age, unknown, silent, at_most)}; {_acknowledged(state)}."
+        + ("" if held is None else f" {counted(held, 'record')} of them in escrow."),
         evidence={
             "leader": leader.broker,
             "leader_epoch": state.leader_epoch,
@@ -62,10 +64,12 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
             "on_one_copy": None if unknown else [alone_from, log_end],
             "records": None if unknown else records,
             "at_most": records,
+            "in_escrow": held,
             "age_ms": None if unknown else round(age),
             "effective_min_in_sync_replicas": state.effective_min_in_sync_replicas,
             "sampled_at": {str(b): None if r is None else r.sampled_at for b, r in others.items()},
         },
+        revision="" if held is None else "in escrow",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from tidemark.core.escrow import held_offsets
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.detect.thresholds import REMOVED_MS
@@ -30,6 +31,16 @@ def shows_leader(state: PartitionState) -> bool:
 def shows_leader_before(state: PartitionState) -> bool:
     """The same of the log end offset that was read before the followers were sampled."""
     return state.leaderless or state.leader_end_before is not None
+
+
+def held_in_escrow(
+    state: PartitionState, start: int, end: int, now: float, newest_epoch: int | None = None
+) -> int | None:
+    """How many offsets of [start, end) the escrow holds; None: it holds none of the partition."""
+    held = None if state.sparse is None else state.sparse.escrow
+    if held is None or held.kept_until <= now:
+        return None
+    return held_offsets(held.ranges, start, end, newest_epoch)
 
 
 def followers(state: PartitionState) -> list[ReplicaState]:

@@ -1,12 +1,12 @@
-"""The state of a partition after its checkpoint files were read, or after an audit."""
+"""The state of a partition after what came beside the passes: checkpoint files, audits, escrow."""
 
 from __future__ import annotations
 
 import copy
 
-from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, Audit, Checkpoint
+from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, Audit, Checkpoint, Escrow
 from tidemark.core.partition import PartitionState
-from tidemark.core.sparse_state import AuditFinding, CheckpointSeen, copy_of
+from tidemark.core.sparse_state import EMPTY, AuditFinding, CheckpointSeen, Escrowed, copy_of
 
 
 def evolve_checkpoint(state: PartitionState, event: Checkpoint) -> PartitionState:
@@ -50,6 +50,20 @@ def evolve_audit(state: PartitionState, event: Audit) -> PartitionState:
         event.leader_epochs,
         event.high_watermark,
     )
+    return after
+
+
+def evolve_escrow(state: PartitionState, event: Escrow) -> PartitionState:
+    """Notes what the escrow holds; nothing of a range that is none."""
+    known = state.sparse.escrow if state.sparse is not None else None
+    late = known is not None and known.at >= event.observed_at
+    if late or not _is_certainly_of(state, event.topic_id):
+        return state
+    ranges = [each for each in event.ranges if each[0] < each[1]]
+    sparse, until = copy_of(state.sparse), event.kept_until
+    sparse.escrow = Escrowed(ranges, event.observed_at, until) if ranges and until else None
+    after = copy.copy(state)
+    after.sparse = None if sparse == EMPTY else sparse
     return after
 
 

@@ -18,6 +18,7 @@ from tidemark.core.events import (
     Batch,
     BrokerState,
     Checkpoint,
+    Escrow,
     Event,
     MetadataChange,
     Observation,
@@ -143,5 +144,5 @@ class Fold(PartitionFold):
                 self._acknowledge(batch, event)
             case BrokerState():
                 apply_broker(cluster, event)
-            case MetadataChange() | Checkpoint() | Audit():
+            case MetadataChange() | Checkpoint() | Audit() | Escrow():
                 self._apply_unsampled(batch, cluster, event)

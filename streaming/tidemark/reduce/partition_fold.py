@@ -10,6 +10,7 @@ from tidemark.core.events import (
     Audit,
     Batch,
     Checkpoint,
+    Escrow,
     MetadataChange,
     Observation,
     PartitionDeleted,
@@ -17,7 +18,11 @@ from tidemark.core.events import (
 from tidemark.core.identity import partition_key
 from tidemark.core.partition import PartitionState
 from tidemark.evolve.activity import activity_of, changes
-from tidemark.evolve.checkpoints_and_audits import evolve_audit, evolve_checkpoint
+from tidemark.evolve.checkpoints_and_audits import (
+    evolve_audit,
+    evolve_checkpoint,
+    evolve_escrow,
+)
 from tidemark.evolve.cluster import note_refused
 from tidemark.evolve.fast_high_watermarks import with_fast_high_watermarks
 from tidemark.evolve.fast_path import fold_offsets
@@ -40,7 +45,7 @@ from tidemark.reduce.schedule import (
 )
 from tidemark.reduce.views import partition_digest
 
-UnsampledEvent = MetadataChange | Checkpoint | Audit
+UnsampledEvent = MetadataChange | Checkpoint | Audit | Escrow
 # The period of a collector whose pass has not arrived yet.
 UNKNOWN_PERIOD_MS = 1000.0
 
@@ -86,6 +91,8 @@ class PartitionFold(PassFold):
             after = evolve_checkpoint(before, event)
         elif before is not None and isinstance(event, Audit):
             after = evolve_audit(before, event)
+        elif before is not None and isinstance(event, Escrow):
+            after = evolve_escrow(before, event)
         if after is not None and after is not before:
             self._apply(key, after, batch, cluster, event)
 

@@ -115,6 +115,11 @@ class Topics(Struct, kw_only=True, forbid_unknown_fields=True):
     def names(self) -> tuple[str, ...]:
         return self.replica_state, self.partition_views, self.alerts, self.dead_letters
 
+    @property
+    def escrow(self) -> str:
+        """Of the topics of `tidemark escrow`: what their names begin with."""
+        return f"{self.prefix}.escrow."
+
 
 class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
     """`tidemark collect`."""
@@ -247,6 +252,27 @@ class Export(Struct, kw_only=True, forbid_unknown_fields=True):
     stale_seconds: PositiveFloat = 30.0
 
 
+class Escrow(Struct, kw_only=True, forbid_unknown_fields=True):
+    """`tidemark escrow`: second copies of committed records that lie on one disk."""
+
+    # Regular expressions, matched whole: topics of any watched cluster. Empty: none.
+    topics: list[str] = []
+    # Of one topic; above it the oldest batches go first.
+    bytes_per_topic: Annotated[int, Meta(ge=1024 * 1024, le=2**40)] = 256 * 1024 * 1024
+    # Read from one leader.
+    bytes_per_second: Annotated[int, Meta(ge=64 * 1024, le=2**40)] = 10 * 1024 * 1024
+    # Records that a loss or an unknown state keeps there are deleted after this time.
+    hours: Annotated[float, Meta(gt=0, le=24 * 366)] = 24.0
+    # Records below the log end offsets of the other replicas that are kept too.
+    margin_records: Annotated[int, Meta(ge=0, le=MAX_INT)] = 1000
+    # A file with 32 random bytes in base64, with which batches are encrypted. Null: they are not.
+    key_file: str | None = None
+    # host:port of its own Prometheus metrics and health. Null: none.
+    listen: str | None = None
+    # TLS, clients' certificates and users of `listen`: a file in exporter-toolkit's form.
+    web_config_file: str | None = None
+
+
 class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
     """The whole configuration."""
 
@@ -257,6 +283,7 @@ class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
     collect: Collect = field(default_factory=Collect)
     stream: Stream = field(default_factory=Stream)
     export: Export = field(default_factory=Export)
+    escrow: Escrow = field(default_factory=Escrow)
     notify: Notify = field(default_factory=Notify)
     detect: Detection = field(default_factory=Detection)
     log_format: Literal["text", "json"] = "text"

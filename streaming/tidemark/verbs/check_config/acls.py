@@ -106,6 +106,17 @@ def optional_grants(settings: Settings) -> tuple[OptionalGrant, ...]:
     )
 
 
+def escrow_grants(settings: Settings) -> tuple[Grant, ...]:
+    """Of `escrow`, printed where it keeps any topic."""
+    topics = settings.topics
+    kept = ("Create", "Describe", "Read", "Write", "Alter", "Delete")
+    return (
+        _on(topics.partition_views, "Read"),
+        _on(topics.replica_state, "Write"),
+        Grant(kept, _prefixed("--topic", topics.escrow)),
+    )
+
+
 def creation(settings: Settings) -> Grant:
     """For the first start, unless the topics are created by hand."""
     return Grant(("Create", "Describe"), _prefixed("--topic", f"{settings.topics.prefix}."))
@@ -128,6 +139,9 @@ def all_commands(settings: Settings) -> Iterator[str]:
     for verbs, purpose, grant in optional_grants(settings):
         yield f"# Tidemark's own topics: {', '.join(verbs)}, optional: {purpose}"
         yield command(settings.kafka, grant)
+    if settings.escrow.topics:
+        yield "# Tidemark's own topics: escrow; docs/escrow.md says who can read the copies"
+        yield from (command(settings.kafka, grant) for grant in escrow_grants(settings))
     connections = (settings.kafka, *settings.clusters)
     if any(principal(connection) == UNKNOWN_PRINCIPAL for connection in connections):
         yield (

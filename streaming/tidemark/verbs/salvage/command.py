@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
 
 import click
@@ -17,12 +18,14 @@ from tidemark.command_line.options import (
     config_option,
     load_with,
 )
+from tidemark.command_line.output import echo
 from tidemark.command_line.places import NamedPlace, choose_cluster_name, partition_of
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.observations.alerts import alerts_of_file, alerts_of_topic
 from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
 from tidemark.verbs.salvage.folders import saved_folders
+from tidemark.verbs.salvage.from_escrow import escrow_folders, held_lines
 from tidemark.verbs.salvage.lost_range import LostRange, ranges_of
 from tidemark.verbs.salvage.produce import Target, check_target
 from tidemark.verbs.salvage.run import Run, print_records, produce
@@ -35,11 +38,11 @@ _offset = click.IntRange(0, 2**63 - 1)
     "folders",
     metavar="DIR…",
     nargs=-1,
-    required=True,
     type=click.Path(path_type=Path),
 )
 @config_option
 @command_config_option
+@click.option("--from-escrow", is_flag=True, help="Read the escrow instead; alone: list it.")
 @click.option("--losses", is_flag=True, help="Look for the losses in Tidemark's topic of alerts.")
 @click.option("--alerts", metavar="FILE|-", help="Losses in a file of events or alerts instead.")
 @click.option("--exposed", is_flag=True, help="With losses: also the range above each, of acks=1.")
@@ -97,6 +100,7 @@ def salvage(
     folders: tuple[Path, ...],
     config: Path | None,
     command_config: Path | None,
+    from_escrow: bool,
     losses: bool,
     alerts: str | None,
     exposed: bool,
@@ -118,6 +122,8 @@ def salvage(
 ) -> int:
     """Read the records of lost offsets from saved logs, and send them to a topic.
 
+    --from-escrow reads what `tidemark escrow` kept, and needs no DIR.
+
     DIR is the saved folder of a partition (orders-0), or a folder with such folders: log.dirs of a
     broker, or a copy. Several are searched together. Nothing is written to them.
 
@@ -133,21 +139,32 @@ def salvage(
     form = "jsonl" if as_json else form
     place = None if named is None else (named.topic, named.partition or 0)
     name = choose_cluster_name([] if named is None else [named], name)
+    if bool(folders) == from_escrow:
+        raise ConfigError("give the saved folders, or --from-escrow.")
+    if from_escrow and not (losses or alerts or start is not None or end is not None):
+        echo("\n".join(held_lines(settings, name)))
+        return 0
     _check_options(losses or alerts is not None, exposed, start, end, epoch)
     _check_sending(topic, execute or to_original or open_transactions, to_partition, output)
-    saved = saved_folders(folders, place)
-    if start is not None and end is not None:
-        wanted = [LostRange(_one_place(saved, place), start, end, epoch)]
-    else:
-        wanted = _losses(settings, alerts, place, name, exposed=exposed)
-    run = Run(saved, wanted)
-    if topic is None:
-        with ExitStack() as stack:
+    by_range = start is not None and end is not None
+    if from_escrow and by_range and place is None:
+        raise ConfigError("--from and --to need --partition TOPIC:PARTITION with --from-escrow.")
+    wanted = [] if by_range else _losses(settings, alerts, place, name, exposed=exposed)
+    with ExitStack() as stack:
+        if from_escrow:
+            places = {lost.place for lost in wanted} or {place or ("", 0)}
+            copies = Path(stack.enter_context(TemporaryDirectory(prefix="tidemark-escrow-")))
+            folders = tuple(escrow_folders(settings, name, places, copies))
+        saved = saved_folders(folders, place)
+        if start is not None and end is not None:
+            wanted = [LostRange(_one_place(saved, place), start, end, epoch)]
+        run = Run(saved, wanted)
+        if topic is None:
             found = print_records(run, form, _open(stack, output), text=values == "text")
-    else:
-        target = Target(topic, to_partition, open_transactions)
-        check_target(target, {lost.place[0] for lost in wanted}, to_original=to_original)
-        found = produce(run, settings, bootstrap, name, target, execute=execute)
+        else:
+            target = Target(topic, to_partition, open_transactions)
+            check_target(target, {lost.place[0] for lost in wanted}, to_original=to_original)
+            found = produce(run, settings, bootstrap, name, target, execute=execute)
     if not any(each.tally.found for each in found):
         raise ClusterError(
             "no record of the range was found. Is this the log of the old leader, saved before it "

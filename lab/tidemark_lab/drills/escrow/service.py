@@ -1,0 +1,85 @@
+"""`tidemark escrow` as a process, fed with the views of a drill as the stream writes them."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from tidemark.core.records import View, encode_record, view_key
+from tidemark.kafka.client import close_producer, make_producer
+from tidemark.settings import Connection
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.process import ChildProcess
+
+VIEWS, STATE = "tidemark.partition-views", "tidemark.replica-state"
+GROUPS: Final = 2
+_SECONDS: Final = 30.0
+
+
+class EscrowService:
+    """`delay_seconds`: what Kafka and Spark take from a pass to its views."""
+
+    def __init__(
+        self,
+        folder: Path,
+        watched: dict[str, Any],
+        own: LocalCluster,
+        delay_seconds: float,
+        **options: Any,
+    ) -> None:
+        """`own`: the Kafka of Tidemark's topics. `options` are those of `escrow`."""
+        self._folder, self._delay = folder, delay_seconds
+        servers = own.bootstrap_servers
+        for topic in (VIEWS, STATE):
+            own.create_topic(topic, dict.fromkeys(range(GROUPS), BROKERS))
+        self.config = folder / "escrow.yaml"
+        document = {
+            "kafka": {"bootstrap_servers": servers},
+            "clusters": [watched],
+            "topics": {"partitions": GROUPS},
+            "escrow": {"topics": [".*"], **options},
+        }
+        self.config.write_text(yaml.safe_dump(document), encoding="utf-8")
+        self._producer = make_producer(Connection(bootstrap_servers=servers), linger_ms=0)
+        self._views: queue.SimpleQueue[tuple[float, Sequence[View]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._send, name="views", daemon=True)
+        self._ended = threading.Event()
+        self._thread.start()
+        self._child = self._start()
+        self.kills = 0
+
+    def take(self, views: Sequence[View]) -> None:
+        """Views that the product has made now."""
+        self._views.put((time.monotonic(), views))
+
+    def kill(self) -> None:
+        """SIGKILL, and a new process at once, as a supervisor starts it."""
+        self._child.kill()
+        self._child = self._start()
+        self.kills += 1
+
+    def close(self) -> None:
+        self._ended.set()
+        self._views.put(None)
+        self._thread.join(_SECONDS)
+        close_producer(self._producer, 1.0)
+        self._child.stop(_SECONDS)
+
+    def _start(self) -> ChildProcess:
+        command = [sys.executable, "-m", "tidemark.cli", "escrow", "--config", str(self.config)]
+        return ChildProcess("escrow", command, self._folder / "escrow.log")
+
+    def _send(self) -> None:
+        while (item := self._views.get()) is not None:
+            at, views = item
+            self._ended.wait(max(0.0, at + self._delay - time.monotonic()))
+            for view in views:
+                key = view_key(view.kafka_cluster, view.topic, view.partition, view.broker)
+                self._producer.send(VIEWS, key=key.encode(), value=encode_record(view))

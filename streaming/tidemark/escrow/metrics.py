@@ -1,0 +1,55 @@
+"""The escrow's own Prometheus metrics, served on `escrow.listen`."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from tidemark.escrow.held import Held
+from tidemark.escrow.keeper import Keeper
+from tidemark.metrics import MetricRegistry
+
+UPDATE_SECONDS = 1.0
+REASONS = ("bytes", "expired", "oversized", "not_written")
+
+
+class EscrowMetrics:
+    """Values by cluster and topic; a topic of which nothing is held has none."""
+
+    def __init__(self) -> None:
+        self.registry = registry = MetricRegistry()
+        registry.describe_process("escrow")
+        self._records = registry.gauge("tidemark_escrow_held_records")
+        self._bytes = registry.gauge("tidemark_escrow_held_bytes")
+        self._age = registry.gauge("tidemark_escrow_oldest_seconds")
+        self._behind = registry.gauge("tidemark_escrow_behind_records")
+        self._read = registry.counter("tidemark_escrow_read_bytes_total")
+        self._dropped = registry.counter("tidemark_escrow_dropped_batches_total")
+        for reason in REASONS:
+            self._dropped.labels(reason)
+        self._counted: Counter[str] = Counter()
+        self._read_before, self._updated_at = 0, 0.0
+
+    def update(self, keeper: Keeper, now: float) -> None:
+        """At most once a second."""
+        if now - self._updated_at < UPDATE_SECONDS:
+            return
+        self._updated_at = now
+        by_topic: dict[tuple[str, str], list[Held]] = defaultdict(list)
+        for (cluster, topic, _), held in keeper.held.items():
+            by_topic[cluster, topic].append(held)
+        for gauge in (self._records, self._bytes, self._age, self._behind):
+            gauge.clear()
+        for labels, all_held in by_topic.items():
+            batches = [batch for held in all_held for batch in held.batches]
+            ranges = [each for held in all_held for each in held.ranges()]
+            self._records.labels(*labels).set(sum(end - start for start, end, _ in ranges))
+            self._bytes.labels(*labels).set(sum(held.size for held in all_held))
+            self._behind.labels(*labels).set(sum(held.behind for held in all_held))
+            if batches:
+                oldest = min(batch.stored_at for batch in batches)
+                self._age.labels(*labels).set(max(0.0, now - oldest))
+        for reason in REASONS:
+            self._dropped.labels(reason).inc(keeper.dropped[reason] - self._counted[reason])
+        self._counted = Counter(keeper.dropped)
+        self._read.inc(keeper.read_bytes - self._read_before)
+        self._read_before = keeper.read_bytes

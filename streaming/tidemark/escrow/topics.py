@@ -1,0 +1,135 @@
+"""The escrow's topics on the Kafka of Tidemark's own topics: one for each topic with held records.
+
+A partition has the number of the one that its records are of, so that Kafka's DeleteRecords deletes
+exactly what is held of that one, the oldest first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kafka import TopicPartition
+from kafka import errors as kafka_errors
+
+from tidemark.core.errors import ClusterError
+from tidemark.kafka.client import explain, make_admin
+from tidemark.kafka.topic_reader import Message, TopicReader
+from tidemark.kafka.topics import topic_states
+from tidemark.settings import Settings
+
+# A larger batch is not kept. Kafka's default bounds one by 1 MiB.
+MAX_BATCH_BYTES: Final = 16 * 1024 * 1024
+# Beyond the batch: its label, the nonce, and the head of the batch that it is sent in.
+OVERHEAD_BYTES: Final = 4096
+MAX_NAME: Final = 249
+# Deleted files leave the disk this much later (Kafka's default: 60,000).
+FILE_DELETE_MS: Final = 1000
+SEGMENT_MS: Final = 10 * 60_000
+# Records that are unpacked at once.
+MAX_RECORDS: Final = 32
+_EXISTS: Final = kafka_errors.TopicAlreadyExistsError.errno
+_GONE: Final = kafka_errors.UnknownTopicOrPartitionError.errno
+
+
+class EscrowTopics:
+    """Raises ClusterError, with the right that is missing, from each method."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._connection, self._prefix = settings.kafka, settings.topics.escrow
+        self._admin: Any = None
+        # Name -> partitions that are there.
+        self._sizes: dict[str, int] = {}
+
+    def name_for(self, cluster: str, topic: str) -> str:
+        """A name that no other pair has; readable where it can be."""
+        name = f"{self._prefix}{cluster}.{topic}"
+        if len(name) <= MAX_NAME and re.fullmatch(r"[A-Za-z0-9-]+", cluster):
+            return name
+        mark = hashlib.sha256(f"{cluster}/{topic}".encode()).hexdigest()[:16]
+        return f"{name[: MAX_NAME - len(mark) - 1]}-{mark}"
+
+    def names(self) -> list[str]:
+        """Those that exist and that this user may see."""
+        found = self._ask("list the topics of the escrow", lambda admin: admin.list_topics())
+        return sorted(name for name in found if name.startswith(self._prefix))
+
+    def ensure(self, name: str, partitions: int) -> None:
+        """Creates the topic, or adds partitions."""
+        if self._sizes.get(name, 0) >= partitions:
+            return
+        self._ask(f"prepare topic {name}", lambda admin: self._prepare(admin, name, partitions))
+        self._sizes[name] = partitions
+
+    def read(self, name: str) -> Iterator[Message]:
+        """What is held now; key and value are those of `sealed`."""
+        with TopicReader(self._connection, name, max_records=MAX_RECORDS) as reader:
+            yield from reader.read_to_end()
+
+    def delete_before(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """By name and partition: what lies before the offset."""
+        wanted = {TopicPartition(*place): offset for place, offset in offsets.items()}
+        if wanted:
+            self._ask("delete records of the escrow", lambda admin: admin.delete_records(wanted))
+
+    def delete(self, name: str) -> None:
+        self._sizes.pop(name, None)
+        self._ask(f"delete topic {name}", lambda admin: _delete(admin, name))
+
+    def close(self) -> None:
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            admin.close()
+
+    def _ask(self, purpose: str, act: Any) -> Any:
+        try:
+            if self._admin is None:
+                self._admin = make_admin(self._connection)
+            return act(self._admin)
+        except kafka_errors.KafkaError as error:
+            self.close()
+            cure = ""
+            if isinstance(error, kafka_errors.AuthorizationError):
+                cure = "; `tidemark check-config --acls` prints the rights that it needs"
+            raise ClusterError(f"cannot {purpose}: {explain(error)}{cure}.") from None
+
+    def _prepare(self, admin: Any, name: str, partitions: int) -> None:
+        known = topic_states(admin, [name])[name].partitions
+        if known is None:
+            answer = admin.create_topics(
+                {name: self._specification(partitions)}, raise_errors=False
+            )
+            code = answer["topics"][0]["error_code"]
+            if code not in (0, _EXISTS):
+                raise kafka_errors.for_code(code)(name)
+            admin.wait_for_topics([name])
+        elif known < partitions:
+            admin.create_partitions({name: partitions})
+
+    def _specification(self, partitions: int) -> dict[str, Any]:
+        topics, escrow = self._settings.topics, self._settings.escrow
+        return {
+            "num_partitions": partitions,
+            "replication_factor": topics.replication_factor,
+            "configs": {
+                "min.insync.replicas": str(topics.min_in_sync_replicas),
+                "unclean.leader.election.enable": "false",
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "message.timestamp.type": "LogAppendTime",
+                "retention.ms": str(int(escrow.hours * 3_600_000)),
+                "segment.ms": str(SEGMENT_MS),
+                "file.delete.delay.ms": str(FILE_DELETE_MS),
+                "max.message.bytes": str(MAX_BATCH_BYTES + OVERHEAD_BYTES),
+            },
+        }
+
+
+def _delete(admin: Any, name: str) -> None:
+    answer = admin.delete_topics([name], raise_errors=False)
+    code = answer["responses"][0]["error_code"]
+    if code not in (0, _GONE):
+        raise kafka_errors.for_code(code)(name)

@@ -1,0 +1,110 @@
+"""What the escrow holds: as a table, or as saved logs for the ranges that are looked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.text import rfc3339, table
+from tidemark.escrow.sealed import Label, Seal, SealError, read_label
+from tidemark.escrow.topics import EscrowTopics
+from tidemark.record_log.segments import Place
+from tidemark.settings import Settings
+
+HEADING = ("CLUSTER", "PARTITION", "OFFSETS", "EPOCH", "BATCHES", "BYTES", "SINCE")
+
+
+class _Copy(NamedTuple):
+    label: Label
+    key: bytes
+    value: bytes
+    stored_at: float
+
+
+def held_lines(settings: Settings, cluster: str | None) -> list[str]:
+    """A line for each partition and epoch. Raises ClusterError where nothing is held."""
+    found: dict[tuple[str, str, int | None], list[tuple[int, int, int, float]]] = defaultdict(list)
+    for copy in _copies(settings, cluster, None):
+        label = copy.label
+        name = f"{label.topic}-{label.partition}"
+        found[label.cluster, name, label.leader_epoch].append(
+            (label.start, label.end, len(copy.value), copy.stored_at)
+        )
+    rows = [
+        (
+            *(name[0], name[1]),
+            f"[{min(c[0] for c in copies)}, {max(c[1] for c in copies)})",
+            "?" if name[2] is None else str(name[2]),
+            str(len(copies)),
+            str(sum(c[2] for c in copies)),
+            rfc3339(min(c[3] for c in copies)),
+        )
+        for name, copies in sorted(found.items(), key=lambda each: (each[0][:2], each[0][2] or 0))
+    ]
+    if not rows:
+        raise ClusterError("the escrow holds no record, or none that this user may see.")
+    return table([HEADING, *rows], (3, 4, 5))
+
+
+def escrow_folders(
+    settings: Settings, cluster: str | None, places: Collection[Place], folder: Path
+) -> list[Path]:
+    """Writes what is held of `places` as saved logs into `folder`; those folders.
+
+    A log ends where the next copy is of a lower offset, or of another epoch after a gap: markers of
+    one leader's log decide no transaction of another one's. Raises ConfigError for another key,
+    ClusterError where nothing is held.
+    """
+    seal = Seal(settings.escrow.key_file)
+    # Partition -> the end of each of its logs and the epoch there, in the order of the folders.
+    ends: dict[Place, list[tuple[int, int | None]]] = defaultdict(list)
+    clusters: set[str] = set()
+    for copy in _copies(settings, cluster, places):
+        label, place = copy.label, (copy.label.topic, copy.label.partition)
+        clusters.add(label.cluster)
+        if len(clusters) > 1:
+            raise ConfigError("the escrow holds records of several clusters; give --cluster NAME.")
+        try:
+            batch = seal.open(copy.key, copy.value)
+        except SealError as error:
+            raise ConfigError(
+                f"{label.topic}-{label.partition} offset {label.start} in escrow: {error}. Set "
+                "escrow.key_file to the key that the escrow had then."
+            ) from None
+        logs = ends[place]
+        before = logs[-1] if logs else (-1, None)
+        is_next = label.start == before[0] or label.leader_epoch == before[1]
+        if not is_next or label.start < before[0]:
+            logs.append(before)
+        logs[-1] = (label.end, label.leader_epoch)
+        log = folder / str(len(logs)) / f"{label.topic}-{label.partition}"
+        log.mkdir(parents=True, exist_ok=True)
+        with (log / f"{0:020d}.log").open("ab") as segment:
+            segment.write(batch)
+    if not ends:
+        names = ", ".join(f"{topic}-{number}" for topic, number in sorted(places))
+        raise ClusterError(f"the escrow holds no record of {names}.")
+    return sorted(folder.iterdir())
+
+
+def _copies(
+    settings: Settings, cluster: str | None, places: Collection[Place] | None
+) -> Iterator[_Copy]:
+    topics = EscrowTopics(settings)
+    try:
+        for name in topics.names():
+            for message in topics.read(name):
+                try:
+                    label = read_label(message.key)
+                except SealError:
+                    continue
+                place = (label.topic, label.partition)
+                is_wanted = places is None or place in places
+                if is_wanted and cluster in (None, label.cluster):
+                    at = (message.timestamp or 0) / 1000
+                    yield _Copy(label, message.key or b"", message.value or b"", at)
+    finally:
+        topics.close()
