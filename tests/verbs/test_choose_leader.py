@@ -16,7 +16,7 @@ from tests.verbs.run import tidemark
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Observation
 from tidemark.core.records import LastCommittedView, ReplicaView, View
-from tidemark.verbs.choose_leader.stored_view import home_of, with_earlier_samples
+from tidemark.observations.stored_view import home_of, with_earlier_samples
 
 run = partial(tidemark, "choose-leader", "trace", "0", "--from")
 

@@ -25,6 +25,7 @@ DOCUMENTS: Final = {
     "replication": "How Kafka replicates",
     "deploy": "Deployment",
     "permissions": "Permissions",
+    "escrow": "Escrow",
     "web": "Health, TLS and users",
     "versions": "Versions of Kafka",
     "drills": "Drills",

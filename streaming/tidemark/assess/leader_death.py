@@ -14,6 +14,7 @@ from tidemark.assess.baseline import baseline_of, find_replica
 from tidemark.assess.candidates import ANY_LAG, Candidates, candidates_of
 from tidemark.assess.leader_choice import Choice, OffsetRange, Truncation, judge_choice
 from tidemark.assess.replica_logs import logs_by_broker
+from tidemark.core.escrow import held_offsets
 from tidemark.core.records import ReplicaView, View
 
 Election = Literal["clean", "eligible", "unclean", "offline"]
@@ -43,6 +44,8 @@ class LeaderDeath(NamedTuple):
     accepts_acks_all: bool | None
     # Why the successor is not proven to have every committed record.
     doubt: str | None
+    # Of the committed ones, those of which the escrow has a copy; None: it holds nothing here.
+    in_escrow: int | None = None
 
     @property
     def records(self) -> int:
@@ -52,6 +55,12 @@ class LeaderDeath(NamedTuple):
 def records_of(lost: OffsetRange | None) -> int:
     """The records of a range, as far as it was seen."""
     return 0 if lost is None or lost.end is None else lost.end - lost.start
+
+
+def committed_text(death: LeaderDeath) -> str:
+    """`12 committed`, and how many of them are in escrow."""
+    held = "" if death.in_escrow is None else f" ({death.in_escrow} of them in escrow)"
+    return f"{records_of(death.committed)} committed{held}"
 
 
 def range_text(offsets: OffsetRange | None) -> str:
@@ -102,10 +111,10 @@ def if_leader_died(view: View, with_it: Collection[int] = ()) -> LeaderDeath | N
     minimum = candidates.min_in_sync_replicas
     accepts = None if minimum is None else successor is not None and left >= minimum
     if successor is None:
-        return _offline(view, view.leader, dead, candidates)
+        return with_escrow(view, _offline(view, view.leader, dead, candidates))
     logs = logs_by_broker(view)
     choice = judge_choice(view, successor, baseline, candidates, logs)
-    return LeaderDeath(
+    death = LeaderDeath(
         leader=view.leader,
         election=election,
         successor=successor.broker,
@@ -118,6 +127,15 @@ def if_leader_died(view: View, with_it: Collection[int] = ()) -> LeaderDeath | N
         accepts_acks_all=accepts,
         doubt=choice.doubt,
     )
+    return with_escrow(view, death)
+
+
+def with_escrow(view: View, death: LeaderDeath) -> LeaderDeath:
+    """The same, with what the escrow holds by the view."""
+    if view.escrow is None or death.committed is None or view.escrow.kept_until <= view.at:
+        return death
+    held = held_offsets(view.escrow.ranges, *death.committed, newest_epoch=view.leader_epoch)
+    return death._replace(in_escrow=held)
 
 
 def _elect(view: View, dead: frozenset[int]) -> tuple[Election, ReplicaView | None]:

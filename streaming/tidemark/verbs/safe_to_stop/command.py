@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from tidemark.assess.candidates import LagThreshold
+from tidemark.assess.leader_death import LeaderDeath, with_escrow
 from tidemark.assess.safe_to_stop import MAX_MARGIN
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
 from tidemark.command_line.arguments import FINDING, FiniteRange
@@ -35,6 +36,7 @@ from tidemark.observations.few_passes import (
     observe_views,
 )
 from tidemark.observations.recorded_views import read_recording
+from tidemark.observations.stored_view import read_stored_view
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.safe_to_stop.verdict import StopVerdict, as_text, conclusion, judge
 
@@ -111,8 +113,23 @@ def safe_to_stop(
     else:
         live = live_cluster(settings, bootstrap, name)
         verdict = judge_live(live, settings, brokers, racks, wait_seconds, margin)
+        if settings.escrow.topics:
+            verdict.at_risk = [_with_escrow(settings, *each) for each in verdict.at_risk]
     echo(msgspec.json.encode(verdict.document()) if as_json else "\n".join(as_text(verdict)))
     return 0 if verdict.safe else FINDING
+
+
+def _with_escrow(settings: Settings, view: View, death: LeaderDeath) -> tuple[View, LeaderDeath]:
+    """What the escrow holds is in the stored views; it is left out where these cannot be read."""
+    topic, place = settings.topics.partition_views, (view.topic or "", view.partition or 0)
+    try:
+        stored = read_stored_view(settings.kafka, topic, view.kafka_cluster, *place)
+    except ClusterError as error:
+        echo(f"{VERB}: what is in escrow is not known: {error}", err=True)
+        return view, death
+    if stored is not None and stored.topic_id == view.topic_id:
+        view.escrow = stored.escrow
+    return view, with_escrow(view, death)
 
 
 def judge_live(

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tidemark.assess.leader_death import LeaderDeath, deaths, records_of
+from tidemark.assess.leader_death import LeaderDeath, committed_text, deaths, records_of
 from tidemark.assess.safe_to_stop import ALL_EFFECTS, EFFECT_TEXTS, StopImpact, stop_impacts
 from tidemark.core.events import OK
 from tidemark.core.records import View
@@ -22,7 +22,14 @@ MAX_ROWS: Final = 100
 # Partitions at risk that are listed.
 MAX_AT_RISK: Final = 5
 # Of a LeaderDeath, in JSON. Ranges of records are [from, to).
-AT_RISK_FIELDS: Final = ("election", "successor", "committed", "uncommitted", "lost_ms")
+AT_RISK_FIELDS: Final = (
+    "election",
+    "successor",
+    "committed",
+    "uncommitted",
+    "lost_ms",
+    "in_escrow",
+)
 
 
 class StopVerdict(msgspec.Struct, kw_only=True):
@@ -154,7 +161,7 @@ def _at_risk_lines(verdict: StopVerdict) -> list[str]:
         since = "" if death.lost_ms is None else f", the oldest {duration(death.lost_ms)} old"
         lines.append(
             f"  {view.topic}-{view.partition}: {'offline' if death.successor is None else led}; "
-            f"{records_of(death.committed)} committed and {records_of(death.uncommitted)} acks=1 "
+            f"{committed_text(death)} and {records_of(death.uncommitted)} acks=1 "
             f"records at risk{since}"
         )
     return [*lines, *([f"  … and {counted(more, 'more partition')}"] if more else []), ""]

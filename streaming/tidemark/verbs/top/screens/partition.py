@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from tidemark.assess.leader_death import committed_text, if_leader_died
 from tidemark.command_line.log_drawing import draw_logs
 from tidemark.core.records import View
 from tidemark.core.text import duration, known
@@ -56,6 +57,9 @@ def _heading(row: PartitionRow) -> list[Text]:
         f"HW {known(view.high_watermark)}, LEO {known(view.log_end_offset)}, "
         f"{known(view.uncommitted_records)} records above the HW{waited}"
     )
+    death = if_leader_died(view)
+    if death is not None and death.committed is not None:
+        above += f"; on one disk: {committed_text(death)}"
     return [first, Text(facts), Text(above)]
 
 
