@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import wait
 from typing import Any
 
 import pytest
@@ -122,6 +123,7 @@ class Rig:
             self.now += 1.0
             self.keeper._refused_at = -100.0
             self.keeper._producer = self.topics
+            wait([preparation for preparation, _, _ in self.keeper._unsent])
             self.keeper.step(0.0)
 
     @property
@@ -220,14 +222,14 @@ def test_a_new_process_goes_on_behind_what_is_held(rig: Rig) -> None:
 
 def test_a_failed_write_is_said_and_read_again() -> None:
     rig = Rig()
-    rig.topics.error = ClusterError("below min ISR")
+    rig.topics.refusal = "no right to create"
     rig.see(led(BEHIND, **ALONE))
     rig.steps(3)
-    assert (rig.ranges, rig.keeper.waits_for()) == ([], ["below min ISR"])
-    rig.topics.error, rig.topics.refusal = None, "no right to create"
-    rig.steps(3)
     assert (rig.ranges, rig.keeper.waits_for()) == ([], ["no right to create"])
-    rig.topics.refusal = ""
+    rig.topics.error, rig.topics.refusal = ClusterError("below min ISR"), ""
+    rig.steps(3)
+    assert (rig.ranges, rig.keeper.waits_for()) == ([], ["below min ISR"])
+    rig.topics.error = None
     rig.steps()
     assert (rig.ranges, rig.keeper.waits_for()) == ([(50, 100, 4)], [])
 

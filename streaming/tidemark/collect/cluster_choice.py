@@ -43,7 +43,8 @@ def without_own_topics(cluster: Cluster, topics: Topics) -> Cluster:
     """
     if cluster.watch_own_topics:
         return cluster
-    return replace(cluster, topics_deny=[*cluster.topics_deny, *map(re.escape, topics.names)])
+    own = [*map(re.escape, topics.names), f"{re.escape(topics.escrow)}.+"]
+    return replace(cluster, topics_deny=[*cluster.topics_deny, *own])
 
 
 def unwatched_line(cluster: Cluster, topics: Topics) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -69,6 +70,8 @@ class Keeper:
     ) -> None:
         self._settings, self._seal, self._clock = settings, seal, clock
         self.topics = topics or EscrowTopics(settings)
+        # Of the other thread alone.
+        self._preparing = topics or EscrowTopics(settings)
         self.held: dict[Key, Held] = {}
         self.views: dict[Key, View] = {}
         # By reason: batches that the escrow does not have, or no longer, although they may be due.
@@ -80,6 +83,10 @@ class Keeper:
             cluster.name: LeaderReads(cluster, settings.escrow.bytes_per_second)
             for cluster in settings.clusters
         }
+        # Topics are created beside the reading: a leader may die meanwhile.
+        self._preparer = ThreadPoolExecutor(1, "prepare")
+        self._prepared: dict[tuple[str, int], Any] = {}
+        self._unsent: list[tuple[Any, Key, Batch]] = []
         self._producer: Any = None
         self._writing: list[Writing] = []
         self._told: dict[Key, tuple[float, Any]] = {}
@@ -125,6 +132,7 @@ class Keeper:
         if start is not None:
             held = self.held.setdefault(key, Held(view.topic_id))
             held.read_from(view, start)
+            self._prepare(key)
         elif held is not None:
             held.stop_reading()
 
@@ -133,6 +141,7 @@ class Keeper:
         wanted: dict[str, dict[int, dict[tuple[str, int], int]]] = defaultdict(dict)
         is_refused = time.monotonic() - self._refused_at < REFUSED_SECONDS
         waiting = sum(each.size for each in self._writing)
+        waiting += sum(len(batch.data) for _, _, batch in self._unsent)
         if waiting < MAX_WAITING_BYTES and not is_refused:
             for (cluster, topic, number), held in self.held.items():
                 if held.position is not None and held.leader is not None:
@@ -141,6 +150,7 @@ class Keeper:
         for cluster, reads in self._reads.items():
             for found in reads.read(wanted.get(cluster, {}), seconds):
                 self._take((cluster, *found.place), found)
+        self._attempt("write", self._send_prepared)
         self._settle()
         now = self._clock()
         if now - self._upkeep_at >= UPKEEP_SECONDS:
@@ -151,7 +161,8 @@ class Keeper:
     @property
     def is_idle(self) -> bool:
         """Whether no partition is read and nothing waits."""
-        return not self._writing and all(each.position is None for each in self.held.values())
+        is_read = any(each.position is not None for each in self.held.values())
+        return not (is_read or self._writing or self._unsent)
 
     def waits_for(self) -> list[str]:
         return list(self.failures.values())
@@ -163,6 +174,7 @@ class Keeper:
             close_producer(self._producer, CLOSE_SECONDS)
         for reads in self._reads.values():
             reads.close()
+        self._preparer.shutdown(wait=False, cancel_futures=True)
         self.topics.close()
 
     def _attempt(self, what: str, act: Callable[[], None]) -> None:
@@ -203,15 +215,36 @@ class Keeper:
             if len(batch.data) > MAX_BATCH_BYTES:
                 self.dropped["oversized"] += 1
                 continue
-            self._attempt("write", partial(self._send, key, held, batch))
-            if "write" in self.failures:
-                held.position, self._refused_at = batch.base_offset, time.monotonic()
-                return
+            self._unsent.append((self._prepare(key), key, batch))
 
-    def _send(self, key: Key, held: Held, batch: Batch) -> None:
+    def _prepare(self, key: Key) -> Any:
+        """The preparation of its topic, which is tried again after a failure."""
+        place = (self.topics.name_for(*key[:2]), self._partitions_of(*key[:2]))
+        known = self._prepared.get(place)
+        if known is None or (known.done() and known.exception() is not None):
+            known = self._preparer.submit(self._preparing.ensure, *place)
+            self._prepared[place] = known
+        return known
+
+    def _send_prepared(self) -> None:
+        """Raises ClusterError where a topic cannot be prepared: what waits for it is read again."""
+        ready = [each for each in self._unsent if each[0].done()]
+        self._unsent = [each for each in self._unsent if not each[0].done()]
+        for number, (preparation, key, batch) in enumerate(ready):
+            try:
+                preparation.result()
+                self._send(key, batch)
+            except (ClusterError, kafka_errors.KafkaError):
+                for _, lost, _ in ready[number:]:
+                    self._read_again(lost)
+                self._refused_at = time.monotonic()
+                raise
+
+    def _send(self, key: Key, batch: Batch) -> None:
+        held = self.held.get(key)
+        if held is None:
+            return
         cluster, topic, number = key
-        name = self.topics.name_for(cluster, topic)
-        self.topics.ensure(name, self._partitions_of(cluster, topic))
         label = Label(
             cluster=cluster,
             topic=topic,
@@ -222,8 +255,15 @@ class Keeper:
             leader_epoch=batch.leader_epoch,
         )
         record_key, value = self._seal.close(label, batch.data)
+        name = self.topics.name_for(cluster, topic)
         future = self._open().send(name, key=record_key, value=value, partition=number)
         self._writing.append(Writing(key, batch, len(value), future))
+
+    def _read_again(self, key: Key) -> None:
+        held = self.held.get(key)
+        if held is not None and held.position is not None and key in self.views:
+            held.stop_reading()
+            self.see(key, self.views[key])
 
     def _partitions_of(self, cluster: str, topic: str) -> int:
         numbers = [number for c, t, number in self.views if (c, t) == (cluster, topic)]
@@ -261,10 +301,8 @@ class Keeper:
         self._writing, self._refused_at = [], time.monotonic()
         close_producer(self._producer, 0.0)
         self._producer = None
-        for key, held in list(self.held.items()):
-            if held.position is not None and key in self.views:
-                held.stop_reading()
-                self.see(key, self.views[key])
+        for key in list(self.held):
+            self._read_again(key)
 
     def _store(self, writing: Writing, at: int) -> None:
         batch, held = writing.batch, self.held.get(writing.key)
@@ -308,7 +346,8 @@ class Keeper:
         }
         self.topics.delete_before(offsets)
         for key in [k for k, h in self.held.items() if not h.batches and h.position is None]:
-            if not any(writing.key == key for writing in self._writing):
+            waits = [writing.key for writing in self._writing] + [k for _, k, _ in self._unsent]
+            if key not in waits:
                 del self.held[key]
 
     @property

@@ -64,6 +64,10 @@ class Writer:
         self._thread.join(2 * _SECONDS)
 
     def _run(self) -> None:
+        while not self._stop.is_set():
+            self._write()
+
+    def _write(self) -> None:
         options: dict[str, Any] = {"enable_idempotence": False}
         if self.kind.in_transaction:
             options = {"transactional_id": self.kind.topic}
@@ -79,6 +83,7 @@ class Writer:
             metadata_max_age_ms=2_000,
             **options,
         )
+        # A transaction ends with its coordinator's broker, the load does not.
         with contextlib.suppress(KafkaError):
             if self.kind.in_transaction:
                 producer.init_transactions()
