@@ -19,7 +19,7 @@ TIMED = (("scenes",),)
 STAGES = (
     (
         ("kafka", "web", "jvm", "brokers", "demo", "collect", "notify", "docs", "deploy", "drills"),
-        ("verbs", "export", "packaging", "rules", "bench"),
+        ("verbs", "escrow", "export", "packaging", "rules", "bench"),
         ("delivery",),
         ("dashboards", "messages"),
     ),

@@ -8,10 +8,16 @@ import pytest
 
 from tests.evolve.observations import SEEN, fold, observation, sparse_of
 from tests.evolve.test_metadata_log import recorded
-from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, Audit, Checkpoint
+from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, Audit, Checkpoint, Escrow
 from tidemark.core.partition import encode_state
-from tidemark.core.sparse_state import AuditFinding, CheckpointSeen, MetadataPosition, SparseState
-from tidemark.evolve.checkpoints_and_audits import evolve_audit, evolve_checkpoint
+from tidemark.core.sparse_state import (
+    AuditFinding,
+    CheckpointSeen,
+    Escrowed,
+    MetadataPosition,
+    SparseState,
+)
+from tidemark.evolve.checkpoints_and_audits import evolve_audit, evolve_checkpoint, evolve_escrow
 
 PARTITION: dict[str, Any] = {
     "topic": "orders",
@@ -108,3 +114,16 @@ def test_the_newest_finding_of_an_audit_is_kept_beside_the_rest() -> None:
 def test_a_finding_that_is_late_or_none_changes_nothing(event: Audit) -> None:
     state = evolve_audit(recorded(), audit())
     assert evolve_audit(state, event) is state
+
+
+def escrow(**fields: Any) -> Escrow:
+    return Escrow(**{**PARTITION, "ranges": [(40, 60, 4)], "kept_until": 90.0, **fields})
+
+
+def test_what_the_escrow_holds_is_known_until_it_holds_nothing() -> None:
+    held = evolve_escrow(SEEN, escrow(ranges=[(40, 60, 4), (70, 70, 4)]))
+    assert sparse_of(held).escrow == Escrowed([(40, 60, 4)], 20.0, 90.0)
+    for late in (escrow(ranges=[]), escrow(ranges=[], observed_at=21.0, topic_id="b")):
+        assert evolve_escrow(held, late) is held
+    ended = evolve_escrow(held, escrow(ranges=[], observed_at=21.0))
+    assert encode_state(ended) == encode_state(SEEN)
