@@ -27,24 +27,35 @@ from tidemark.core.errors import ConfigError
     is_flag=True,
     help="Print what would be sent now, by receiver, and exit. Sends and commits nothing.",
 )
+@click.option(
+    "--shadow",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Append what would be sent to FILE instead of sending it, for `tidemark replay --weeks`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="With --dry-run-notify: one JSON object.")
 def export(
-    config: Path | None, no_notify: bool, only_notify: bool, dry_run_notify: bool, as_json: bool
+    config: Path | None,
+    no_notify: bool,
+    only_notify: bool,
+    dry_run_notify: bool,
+    shadow: Path | None,
+    as_json: bool,
 ) -> None:
     """Runs until SIGTERM or SIGINT, and ends within 10 s of it.
 
     Raises ConfigError (exit 2), ClusterError and TidemarkError (exit 1), one line each.
     """
-    if no_notify and (only_notify or dry_run_notify):
-        other = "--only-notify" if only_notify else "--dry-run-notify"
-        raise ConfigError(f"--no-notify and {other} leave nothing to do; give one of them.")
+    given = {"--only-notify": only_notify, "--dry-run-notify": dry_run_notify, "--shadow": shadow}
+    notifying = next((name for name, value in given.items() if value), None)
+    if no_notify and notifying:
+        raise ConfigError(f"--no-notify and {notifying} leave nothing to do; give one of them.")
     if as_json and not dry_run_notify:
         raise ConfigError("--json needs --dry-run-notify.")
     settings = load_long_running(config)
-    if (only_notify or dry_run_notify) and not settings.notify.routes:
-        option = "--dry-run-notify" if dry_run_notify else "--only-notify"
+    if notifying and not settings.notify.routes:
         raise ConfigError(
-            f"{option}: the configuration has no receivers; list them under notify.receivers "
+            f"{notifying}: the configuration has no receivers; list them under notify.receivers "
             "or notify.alertmanagers."
         )
     if dry_run_notify:
@@ -64,7 +75,11 @@ def export(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     exporter = Exporter(
-        settings, serve_metrics=not only_notify, notify=not no_notify, on_ready=freeze_heap
+        settings,
+        serve_metrics=not only_notify,
+        notify=not no_notify,
+        shadow=shadow,
+        on_ready=freeze_heap,
     )
     exporter.start()
     try:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -21,7 +22,7 @@ from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
 from tidemark.web.health import Health
-from tidemark.web.http_client import make_clients
+from tidemark.web.http_client import Client, make_clients
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer
 from tidemark_exporters.export.own_metrics import ExportMetrics
@@ -29,6 +30,7 @@ from tidemark_exporters.export.table import Table, bound_time
 from tidemark_exporters.http_server import Site, serve_site
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 from tidemark_exporters.notify.seen_ids import SeenIds
+from tidemark_exporters.notify.shadow import ShadowClient, ShadowFile
 from tidemark_exporters.pages.alerts import read_past_alerts
 from tidemark_exporters.pages.responses import Pages
 from tidemark_exporters.record_decoder import RecordDecoder
@@ -65,9 +67,13 @@ class Exporter:
         *,
         serve_metrics: bool = True,
         notify: bool = True,
+        shadow: Path | None = None,
         on_ready: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_ready` is called once, when the topics have been read to their ends."""
+        """`shadow`: where posts are written in place of being sent.
+
+        `on_ready` is called once, when the topics have been read to their ends.
+        """
         self._settings = settings
         self._serve_metrics = serve_metrics
         self._on_ready = on_ready
@@ -86,7 +92,11 @@ class Exporter:
         # When a reader last went round (monotonic).
         self._moved_at: dict[str, float] = {}
         routes = settings.notify.routes if notify else []
-        clients = {route.name: make_clients(route) for route in routes}
+        file = None if shadow is None else ShadowFile(shadow)
+        clients: dict[str, Sequence[Client]] = {
+            route.name: make_clients(route) if file is None else [ShadowClient(route.name, file)]
+            for route in routes
+        }
         self.site = Site(
             self.metrics.registry.render,
             Pages(self.table, settings.export.stale_seconds, self._waits_for),

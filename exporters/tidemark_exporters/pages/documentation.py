@@ -21,6 +21,7 @@ DOCUMENTS: Final = {
     "alerts": "Alerts explained",
     "install": "Install",
     "guide": "Guide",
+    "shadow": "Adopt in shadow",
     "operations": "Operations",
     "replication": "How Kafka replicates",
     "deploy": "Deployment",

@@ -13,10 +13,16 @@ from tidemark.command_line.output import echo
 from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import Detection
 from tidemark.garbage_collector import collect_seldom
-from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines
+from tidemark.observations.recorded_lines import (
+    LineReducer,
+    check_sources,
+    read_lines,
+    unreadable,
+)
 from tidemark.settings import load_settings, read_document
 from tidemark.verbs.replay.episodes import Episodes, compare, summary
 from tidemark.verbs.replay.timeline import LEGEND, TimeLine
+from tidemark.verbs.replay.weeks import Weeks
 
 
 @click.command("replay")
@@ -28,12 +34,14 @@ from tidemark.verbs.replay.timeline import LEGEND, TimeLine
     type=click.Path(path_type=Path),
     help="YAML file with a `detect` section to use instead of the configuration's.",
 )
+@click.option("--weeks", is_flag=True, help="Sum up what `tidemark export --shadow` wrote.")
 @click.option("--diff", is_flag=True, help="Compare --thresholds with the configuration's.")
 def replay(
     sources: tuple[str, ...],
     config: Path | None,
     thresholds: Path | None,
     as_json: bool,
+    weeks: bool,
     diff: bool,
 ) -> None:
     """Run recorded events through the detectors and print views and alerts as a time line.
@@ -44,6 +52,11 @@ def replay(
     """
     check_sources(sources)
     collect_seldom()
+    if weeks:
+        if diff or thresholds is not None:
+            raise ConfigError("--weeks counts what was decided: leave out --diff and --thresholds.")
+        show_weeks(sources, as_json=as_json)
+        return
     detection = load_settings(config).detect
     other = None if thresholds is None else read_detection(thresholds)
     if diff:
@@ -52,6 +65,15 @@ def replay(
         show_difference(sources, detection, other, as_json=as_json)
     else:
         show_timeline(sources, other or detection, as_json=as_json)
+
+
+def show_weeks(sources: tuple[str, ...], *, as_json: bool) -> None:
+    """Prints the sums, and what of the lines is no post on standard error."""
+    found = Weeks()
+    for line in read_lines(sources, _report):
+        if not found.add(line):
+            _report(unreadable(sources[line.source], line.number, "$", "it is no post"))
+    echo(msgspec.json.encode(found.document()) if as_json else "\n".join(found.lines()))
 
 
 def read_detection(path: Path) -> Detection:
