@@ -12,7 +12,7 @@ rights_and_kills := tests/cluster/test_rights.py tests/cluster/test_rights_of_ve
   tests/stream/test_standalone.py tests/cluster/test_collector_kills.py \
   tests/stream/test_kills.py::test_kills_at_random_moments_lose_and_double_nothing
 
-.PHONY: help setup system test soak demo drills kafka chaos bench mutation lock lint types contracts format unit tests dashboards schema docs pictures site clean
+.PHONY: help setup system test soak demo drills kafka chaos bench mutation lock lint types contracts format unit tests dashboards panels schema docs pictures site clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -91,6 +91,11 @@ soak: setup ## Runs the searches and walks that take minutes, 54 kills, an hour 
 dashboards: setup ## Regenerates dashboards, rule files and docs/metrics.md
 	@$(bin)/python -m dashboards
 
+panels: setup system ## Draws all panels by Grafana's published components in three states, into panels/; needs Node.js, 500 MB
+	@cd scripts/panels && npm ci --silent
+	@mkdir -p panels
+	@PYTHON="$$PWD/$(bin)/python" node scripts/panels/draw.mjs panels
+
 schema: setup ## Regenerates the JSON Schemas of the events and of the configuration
 	@$(bin)/python -m tests.schema
 
@@ -108,6 +113,6 @@ site: setup ## Builds the documentation as a web site into build/site, and check
 
 clean: ## Removes .venv and the files of tools and tests
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist mutants
-	rm -rf fuzz-findings
+	rm -rf fuzz-findings panels scripts/panels/node_modules
 	rm -f bench-results.json demo-report.json drills-results.json soak-results.json soak-results.svg
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

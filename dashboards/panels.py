@@ -54,8 +54,6 @@ SIZES = {str(size): (str(size), colour) for size, colour in enumerate(_SIZE_COLO
 SECONDS = "suffix:s"
 # How far an axis reaches at least: without it, an axis of zeros reaches to 100.
 _LEAST_AXIS = {"short": 4.0, SECONDS: 1.0, "percentunit": 1.0}
-# From this width on a table of the series fits beside the lines.
-_WIDE = COLUMNS // 2
 AnyPanel = stat.Panel | timeseries.Panel | statetimeline.Panel | table.Panel
 Words = dict[str, tuple[str, str]]
 # As Grafana's SDK takes them.
@@ -189,7 +187,7 @@ def lines(
         dash = DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [8, 6]})
         panel = panel.override_by_regexp(f"/{dashed}$/", [dash])
     expressions = [target.build().expr or "" for target in targets]
-    if any("increase(" in each and "resets(" not in each for each in expressions):
+    if all("increase(" in each and "resets(" not in each for each in expressions):
         panel = panel.axis_label("estimated")
     for target in targets:
         panel = panel.with_target(target)
@@ -201,7 +199,7 @@ class _Lines(timeseries.Panel):
 
     def grid_pos(self, grid_pos: GridPos) -> Self:
         legend = common.VizLegendOptions().show_legend(True)
-        if grid_pos.w >= _WIDE:
+        if grid_pos.w == COLUMNS:
             modes = common_models.LegendDisplayMode.TABLE, common_models.LegendPlacement.RIGHT
             legend = legend.calcs(["lastNotNull", "max"]).sort_by("Max").sort_desc(True)
         else:
@@ -304,6 +302,7 @@ def listing(
         .no_value(absent)
         .filterable(True)
         .cell_height(common_models.TableCellHeight.SM)
+        .min_width(80)
         .thresholds(thresholds(None, "red"))
         .sort_by([common.TableSortByFieldState().display_name(sort).desc(True)])
     )
@@ -345,6 +344,9 @@ def _properties(
         found.append(("mappings", [each.to_json() for each in _mappings(words[heading])]))
     if heading in bad or heading in words:
         found.append(("custom.cellOptions", {"type": "color-background"}))
+    if heading == "Alert":
+        # The longest name of an alert.
+        found.append(("custom.width", 250))
     if heading in links:
         found.append(("links", [{"title": each.title, "url": each.url} for each in links[heading]]))
     return [DynamicConfigValue(id_val=name, value=value) for name, value in found]

@@ -229,7 +229,7 @@ def broken_rules(panel: dict[str, Any]) -> Iterator[str]:
             "suffix:s",
             "percentunit",
         }
-        rules["a word for estimates"] = (custom.get("axisLabel") == "estimated") is any(
+        rules["a word for estimates"] = (custom.get("axisLabel") == "estimated") is all(
             "increase(" in t["expr"] and "resets(" not in t["expr"] for t in targets
         )
         rules["lines of one broker that can be told apart"] = bool(
