@@ -45,7 +45,7 @@ from tidemark.core.events import (
 from tidemark.kafka.client import make_producer
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Cluster, Collect, Connection, JmxEndpoint, Topics
-from tidemark.verbs.inspect.command import observe_topic
+from tidemark.verbs.inspect.command import observe_topics
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.layout import CONTROLLER
 from tidemark_lab.brokers.wait import wait_until
@@ -341,11 +341,11 @@ def test_topics_are_made_once_and_another_partition_count_is_refused(brokers: Lo
 
 def test_inspect_reads_lineages_and_knows_a_wrong_name(brokers: LocalCluster) -> None:
     cluster = Cluster(name="c", bootstrap_servers=brokers.bootstrap_servers)
-    found = observe_topic(cluster, Collect(), "t")
+    found = observe_topics(cluster, Collect(), ["t"])
     assert [(o.topic, o.partition, len(o.samples)) for o in found] == [("t", 0, 3), ("t", 1, 3)]
     assert all(sample.lineage for o in found for sample in o.samples if sample.broker != o.leader)
     with pytest.raises(ClusterError, match=r"shows no topic shotr.*Did you mean short\?"):
-        observe_topic(cluster, Collect(), "shotr")
+        observe_topics(cluster, Collect(), ["shotr"])
 
 
 def test_a_deleted_topic_is_gone(brokers: LocalCluster, passes: PassRunner) -> None:
