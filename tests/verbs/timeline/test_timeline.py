@@ -46,6 +46,13 @@ def test_an_unclean_election_fits_100_columns_and_names_what_matters(
     out = run("trace", "0", "--from", unclean, "--width", "100").out.replace(str(tmp_path), "…")
     assert max(map(len, out.splitlines())) <= 100
     assert_written(GOLDEN / "unclean.txt", out)
+    for severity, shown in (("critical", {"critical"}), ("info", {"critical", "warning", "info"})):
+        document = json.loads(
+            run("trace-0", "--from", unclean, "--json", "--severity", severity).out
+        )
+        alerts = [alert for step in document["steps"] for alert in step["alerts"]]
+        assert {alert["labels"]["severity"] for alert in alerts} == shown
+        assert document["verdict"][0].startswith("LOST: 7 committed records")
     text = " ".join(re.sub(r"^.{52}", "", line) for line in out.splitlines()[3:])
     text = " ".join(text.split())
     for named in (

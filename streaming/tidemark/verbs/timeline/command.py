@@ -11,6 +11,7 @@ from typing import Final
 import click
 import msgspec
 
+from tidemark.assess.health import SEVERITIES
 from tidemark.command_line.arguments import parse_since
 from tidemark.command_line.options import (
     cluster_option,
@@ -54,6 +55,13 @@ MIN_WIDTH: Final = 60
     help=f"Begin there: 90m, 24h, 2026-11-21T14:00:00Z. Default: {DEFAULT_SINCE}; files: all.",
 )
 @click.option("--until", metavar="TIME|AGE", help="End there.")
+@click.option(
+    "--severity",
+    type=click.Choice(SEVERITIES),
+    default=SEVERITIES[-1],
+    show_default=True,
+    help="Show alerts of this severity and worse.",
+)
 @click.option("--markdown", "as_md", is_flag=True, help="Markdown for a post-mortem.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object.")
 @click.option(
@@ -70,6 +78,7 @@ def timeline(
     sources: tuple[str, ...],
     since: str | None,
     until: str | None,
+    severity: str,
     as_md: bool,
     is_json: bool,
     width: int | None,
@@ -95,6 +104,7 @@ def timeline(
         choose_cluster_name([place], name),
         0.0 if start is None else parse_since(start, now),
         float("inf") if until is None else parse_since(until, now, "--until"),
+        SEVERITIES[: SEVERITIES.index(severity) + 1],
     )
     if wanted.since > wanted.until:
         raise ConfigError(

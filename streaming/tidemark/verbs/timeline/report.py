@@ -34,11 +34,11 @@ class Subject(NamedTuple):
 
 
 def as_text(subject: Subject, line: Timeline, width: int) -> list[str]:
-    """The header, the table, its legend, and what is proven."""
+    """The header, what is proven, the table and its legend."""
     steps = ordered(line)
     head = [part for text in _header(subject, line, steps) for part in wrap(text, width)]
     found = [part for text in verdict(line, steps) for part in wrap(text, width)]
-    return [*head, "", *table_lines(steps, line.brokers, width), "", *found]
+    return [*head, "", *found, "", *table_lines(steps, line.brokers, width)]
 
 
 def as_markdown(subject: Subject, line: Timeline) -> list[str]:
@@ -47,10 +47,15 @@ def as_markdown(subject: Subject, line: Timeline) -> list[str]:
     members = line.brokers
     heading = ["Time (UTC)", *(f"Broker {b}: LEO, HW" for b in members), "ISR", "What happened"]
     lines = [f"# Time line of {subject.name}", "", *_header(subject, line, steps), ""]
-    lines += [_cells(heading), "|---" * len(heading) + "|"]
+    lines += [
+        "## What is proven",
+        "",
+        *(f"* {_escaped(text)}" for text in verdict(line, steps)),
+        "",
+    ]
+    lines += ["## Steps", "", _cells(heading), "|---" * len(heading) + "|"]
     lines += [_cells(_markdown_row(step, members)) for step in steps]
-    lines += ["", "Offsets of a broker that does not answer are those of its last sample.", ""]
-    lines += ["## What is proven", "", *(f"* {_escaped(text)}" for text in verdict(line, steps))]
+    lines += ["", "Offsets of a broker that does not answer are those of its last sample."]
     alerts = {a.fingerprint: a for step in steps for a in step.alerts if a.state != "resolved"}
     if alerts:
         lines += ["", "## Evidence", ""]

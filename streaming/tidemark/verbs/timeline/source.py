@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from tidemark.assess.health import SEVERITIES
 from tidemark.assess.incident.step import is_about
 from tidemark.assess.incident.timeline import Timeline
+from tidemark.assess.losses import LOSS
 from tidemark.core.codec import salvage_batch
 from tidemark.core.errors import ClusterError, ConfigError, WireError
 from tidemark.core.events import Batch, Event
@@ -19,6 +21,7 @@ from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.observations.alerts import alerts_of_topic
 from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines
 from tidemark.settings import Settings
+from tidemark.verbs.timeline.report import LOSS_RISK
 
 
 class Wanted(NamedTuple):
@@ -29,6 +32,8 @@ class Wanted(NamedTuple):
     cluster: str | None = None
     since: float = 0.0
     until: float = float("inf")
+    # Of the alerts that are shown, besides losses and their risks.
+    severities: Collection[str] = SEVERITIES
 
     def has(self, at: float) -> bool:
         return self.since <= at <= self.until
@@ -53,6 +58,10 @@ class TimeLines:
     def alert(self, alert: Alert) -> None:
         line, wanted = self.by_cluster.get(alert.labels["kafka_cluster"]), self._wanted
         if line is None or not wanted.has(alert.at):
+            return
+        # The verdict needs losses and their risks, whatever is shown.
+        is_lesser = alert.labels["severity"] not in wanted.severities
+        if is_lesser and alert.labels["alertname"] not in {LOSS, LOSS_RISK}:
             return
         if is_about(alert, wanted.topic, wanted.partition, line.brokers):
             line.alert(alert)
