@@ -33,6 +33,7 @@ KIPS: Final = {
     "KIP-595": "KIP-595%3A+A+Raft+Protocol+for+the+Metadata+Quorum",
     "KIP-664": "KIP-664%3A+Provide+tooling+to+detect+and+abort+hanging+transactions",
     "KIP-890": "KIP-890%3A+Transactions+Server-Side+Defense",
+    "KIP-903": "KIP-903%3A+Replicas+with+stale+broker+epoch+should+not+be+allowed+to+join+the+ISR",
     "KIP-966": "KIP-966%3A+Eligible+Leader+Replicas",
 }
 # The folder of each source file, at every tag that a page names.
@@ -56,6 +57,7 @@ FOLDERS: Final = {
     "LeaderEpochFileCache.java": "storage/src/main/java/org/apache/kafka/storage/internals/epoch",
     "LeaderEpochFileCache.scala": "core/src/main/scala/kafka/server/epoch",
     "LocalLog.java": "storage/src/main/java/org/apache/kafka/storage/internals/log",
+    "Log.scala": "core/src/main/scala/kafka/log",
     "LogCleanerManager.java": "storage/src/main/java/org/apache/kafka/storage/internals/log",
     "LogFileUtils.java": "storage/src/main/java/org/apache/kafka/storage/internals/log",
     "LogLoader.java": "storage/src/main/java/org/apache/kafka/storage/internals/log",

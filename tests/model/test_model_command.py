@@ -19,6 +19,7 @@ EXPECTED_SCENARIOS = {
     "hw-truncation-loss",
     "hw-truncation-divergence",
     "epoch-reply-never-comes",
+    "epoch-without-records",
     "follower-lag-shrinks-isr",
     "min-isr-gate",
     "preferred-leader",

@@ -34,6 +34,8 @@ SHORTEST = {
     ("truncate-to-hw", "AckedNeverLost"): 11,
     ("kip-101", "WeakIsr"): 11,
     ("kip-101", "StrongIsr"): 11,
+    ("kip-279-first-record", "WeakIsr"): 11,
+    ("kip-279-first-record", "StrongIsr"): 11,
 }
 
 

@@ -1,6 +1,7 @@
 """The protocols, oldest first. Two neighbouring modules differ by one KIP.
 
-`kip_320_first_try` is an exception: Kafka never released it.
+Two are exceptions: `kip_279_first_record` is `kip_279` before a fix, and Kafka never released
+`kip_320_first_try`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Final
 from tidemark_lab.model.protocols import (
     kip_101,
     kip_279,
+    kip_279_first_record,
     kip_320,
     kip_320_first_try,
     kip_966,
@@ -22,6 +24,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
     for protocol in (
         truncate_to_hw.PROTOCOL,
         kip_101.PROTOCOL,
+        kip_279_first_record.PROTOCOL,
         kip_279.PROTOCOL,
         kip_320_first_try.PROTOCOL,
         kip_320.PROTOCOL,

@@ -2,7 +2,9 @@
 
 The leader answers with an offset, without the epoch of that offset. If the leader never had the
 epoch, the answer is the start of a later one. After two quick elections the follower can have a
-record of another epoch below that offset.
+record of another epoch below that offset. A leader notes its epoch with its first record: it does
+not know the end of a later epoch than that of its last record, and the follower truncates to its
+own high watermark, as before 0.11 (KAFKA-7415).
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ PROTOCOL = Protocol(
     name="kip-101",
     kafka="0.11 to 1.1",
     truncation=truncation_offset,
+    notes_epoch_at_election=False,
     fenced=False,
     actions=(
         controller.controller_elect_leader,

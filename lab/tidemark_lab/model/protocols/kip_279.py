@@ -1,8 +1,9 @@
-"""2.0: a follower goes back epoch by epoch to the last record that both logs hold.
+"""2.0.1: a follower goes back epoch by epoch to the last record that both logs hold.
 
 Mirrors Kip279.tla. The leader answers with the epoch of its offset, so the follower keeps no record
 of an epoch that the leader lacks. The leadership of the answering broker is still not checked: its
-own log may be about to be truncated.
+own log may be about to be truncated. A leader notes its epoch when it is elected (KAFKA-7415), so
+it knows where every earlier epoch ends.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def truncation_offset(leader: Log, follower: Log, _high_watermark: int) -> int:
 
 PROTOCOL = Protocol(
     name="kip-279",
-    kafka="2.0",
+    kafka="2.0.1",
     truncation=truncation_offset,
     fenced=False,
     actions=(

@@ -63,13 +63,13 @@ def learn_late(cluster: ClusterModel, broker: int, leader_epoch: int) -> Cluster
 
 
 def make_leader(cluster: ClusterModel, broker: int) -> ClusterModel:
-    """Partition.makeLeader: the epoch starts at its log end, before any write.
+    """Partition.makeLeader: the epoch starts at its log end. Since 2.0.1 it is noted at once.
 
     A new leader knows nothing of its followers yet.
     """
     before, decision = cluster.broker(broker), cluster.controller
     after = _apply_decision(cluster, before)
-    if cluster.protocol.leader_epochs:
+    if cluster.protocol.notes_epoch_at_election:
         cache = epoch_cache.assign(before.epoch_cache, decision.leader_epoch, before.log_end_offset)
         after = replace(after, epoch_cache=cache)
     if before.leader == broker:

@@ -10,7 +10,7 @@ Cache = tuple[EpochStart, ...]
 def assign(cache: Cache, epoch: int, start: int) -> Cache:
     """Adds the start of an epoch and removes later epochs and starts.
 
-    The file is written at once, before any record of the epoch.
+    The file is written at once.
     """
     if any(known == epoch and begin <= start for known, begin in cache[-1:]):
         return cache

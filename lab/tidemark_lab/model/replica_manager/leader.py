@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemark_lab.model.log import Record
+from tidemark_lab.model.replica_manager import epoch_cache
 from tidemark_lab.model.replica_manager.delayed import REQUEST_TIMEOUT_MS, DelayedProduce
 from tidemark_lab.model.replica_manager.purgatory import (
     complete_fetches,
@@ -41,7 +42,10 @@ def append_records_to_leader(
     ids = range(cluster.next_record, cluster.next_record + count)
     records = tuple(Record(local.leader_epoch, each) for each in ids)
     names = record_names(records)
-    local = replace(local, log=(*local.log, *records))
+    cache = local.epoch_cache
+    if cluster.protocol.leader_epochs:
+        cache = epoch_cache.assign(cache, local.leader_epoch, local.log_end_offset)
+    local = replace(local, log=(*local.log, *records), epoch_cache=cache)
     end = local.log_end_offset
     waiting = DelayedProduce(tuple(ids), end, cluster.now_ms + REQUEST_TIMEOUT_MS, elsewhere)
     if acks == "all":

@@ -21,6 +21,7 @@ _ORDER: Final = (
     "hw-truncation-loss-acks-1",
     "hw-truncation-divergence",
     "epoch-reply-never-comes",
+    "epoch-without-records",
     "follower-lag-shrinks-isr",
     "rejoin-isr",
     "min-isr-gate",

@@ -113,6 +113,46 @@ SCENARIOS: Final = (
         """,
     ),
     Scenario(
+        "epoch-without-records",
+        "Why does a leader note its epoch before it has a record of it (KAFKA-7415)? Else it does "
+        "not know where a later epoch of a follower ends. The follower truncates to its high "
+        "watermark again, is in sync, and is elected.",
+        ("kip-279-first-record", "kip-279", "kip-101", "kip-320", "kip-966"),
+        3,
+        """
+        write 1
+        catch_up 2 3
+        write 1
+        receive_and_fetch 2 3
+        draw m1 is committed; the high watermarks of 2 and 3 trail by one round
+        fence 1
+        learn 2 3
+        ask 3
+        register 1
+        learn 1
+        ask 1
+        fetch 1
+        grant 2
+        write 2
+        draw 2 leads in epoch 1, and m2 is in its log alone
+        elect_preferred
+        learn 1
+        learn 2
+        ask 2
+        draw 1 leads in epoch 2, and has no record of it; 2 has asked where epoch 1 ends
+        kill 1
+        fence 1
+        learn 2
+        learn 3
+        ask 3
+        start 1
+        learn 1
+        ask 1
+        catch_up 1 3
+        grant 2
+        """,
+    ),
+    Scenario(
         "last-replica-standing",
         "Is the last in-sync replica always the best leader? Not if its disk lost records. Before "
         "KIP-966 it was elected anyway.",

@@ -1,0 +1,34 @@
+"""2.0.0: KIP-279, where a leader still notes its epoch with its first record.
+
+A follower may have records of a later epoch than all that its leader noted. The leader answers that
+it does not know this epoch, and the follower truncates to its own high watermark, as before 0.11:
+KAFKA-7415, fixed in 2.0.1.
+"""
+
+from __future__ import annotations
+
+from tidemark_lab.model import actions
+from tidemark_lab.model.log import Log
+from tidemark_lab.model.protocols import kip_279
+
+
+def truncation_offset(leader: Log, follower: Log, high_watermark: int) -> int:
+    """That of KIP-279, if the leader has records of the follower's last epoch or of a later one."""
+    if follower and (not leader or leader[-1].epoch < follower[-1].epoch):
+        return min(high_watermark, len(follower))
+    return kip_279.truncation_offset(leader, follower, high_watermark)
+
+
+_NAME = "BecomeFollowerTruncateKip279"
+PROTOCOL = kip_279.PROTOCOL._replace(
+    name="kip-279-first-record",
+    kafka="2.0.0",
+    truncation=truncation_offset,
+    notes_epoch_at_election=False,
+    actions=tuple(
+        actions.become_follower_and_truncate_to(_NAME, truncation_offset)
+        if action.name == _NAME
+        else action
+        for action in kip_279.PROTOCOL.actions
+    ),
+)
