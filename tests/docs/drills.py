@@ -6,6 +6,8 @@ in tests/testdata/drills.json, which the tables show. `--check` only compares.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
 import sys
@@ -20,6 +22,7 @@ from tests.conftest import ROOT
 from tidemark_lab.brokers.versions import VERSIONS
 from tidemark_lab.drills.drill import Drill
 from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED
+from tidemark_lab.judge import verdict
 from tidemark_lab.judge.claims import REASONS
 from tidemark_lab.judge.report import quantile
 
@@ -29,6 +32,8 @@ MECHANISMS: Final = ROOT / "tests" / "testdata" / "mechanisms.yaml"
 BLOCK: Final = re.compile(
     r"(<!-- (drills|delays|losses|mechanisms|stories) -->\n).*?(?=<!-- end -->)", re.DOTALL
 )
+# What notes a check under the name that it is given first.
+_CHECKING: Final = frozenset({"show", "values", "_check", "Check"})
 _KEPT: Final = (
     *("verdict", "seconds", "acknowledged_records", "lost_records", "proven_records"),
     *("shortfall_records", "shortfall_ms", "not_proven"),
@@ -157,13 +162,34 @@ def read_mechanisms() -> list[dict[str, str | None]]:
     return found
 
 
+def checks_of(drill: Drill) -> set[str]:
+    """The names of all that a run of the drill checks: each fails the drill where it does not hold.
+
+    Its alerts, what its steps compare or wait for, and what is compared in every drill.
+    """
+    names = {e.alert + (f" of broker {e.broker}" if e.broker else "") for e in drill.expected}
+    names |= {step.text for step in drill.steps}
+    modules = {step.act.__module__ for step in drill.steps} | {verdict.__name__}
+    for module in modules:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Constant):
+                function = call.func
+                called = getattr(function, "attr", getattr(function, "id", ""))
+                if called in _CHECKING:
+                    names.add(str(call.args[0].value))
+    return names
+
+
 def mechanisms_table(_rows: dict[str, dict[str, Any]]) -> str:
     found = read_mechanisms()
     shown = sum(each["drill"] is not None for each in found)
-    lines = [("Mechanism", "Drill"), ("---", "---")]
+    lines = [("Mechanism", "Drill", "Check"), ("---", "---", "---")]
     for each in found:
-        drill = f"`{each['drill']}`" if each["drill"] else f"– {each['why']}"
-        lines.append((str(each["mechanism"]), drill))
+        cells = (
+            (f"`{each['drill']}`", str(each["check"])) if each["drill"] else ("–", str(each["why"]))
+        )
+        lines.append((str(each["mechanism"]), *cells))
     count = f"{len(found)} mechanisms: drills show {shown}, {len(found) - shown} have none.\n\n"
     return count + _markdown(lines)
 

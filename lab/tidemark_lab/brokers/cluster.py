@@ -243,6 +243,11 @@ class LocalCluster:
         wanted = {topic: list(partitions) for topic, partitions in topics.items()}
         self.administer(lambda admin: admin.elect_leaders(0, wanted), "elect the preferred leaders")
 
+    @property
+    def version(self) -> str:
+        """Of Kafka."""
+        return self._version.number
+
     def administer(self, act: Callable[[Any], _T], what: str) -> _T:
         """What `act` returns for a KafkaAdminClient. Raises ClusterError: the cluster did not …
 

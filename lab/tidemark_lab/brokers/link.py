@@ -19,8 +19,8 @@ class Link:
     """Listens at `address` and forwards each connection to `target`.
 
     While it is cut, it closes every connection and accepts none: packets get through in neither
-    direction. While it is slow, it forwards for a moment, and then nothing for so many seconds. A
-    context manager.
+    direction. While it is slow, it forwards for a moment, and then nothing for so many seconds.
+    Answers that are held wait until they are released, one by one. A context manager.
     """
 
     def __init__(self, address: tuple[str, int], target: tuple[str, int]) -> None:
@@ -31,6 +31,11 @@ class Link:
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._is_cut, self._stop = threading.Event(), threading.Event()
         self._pause_seconds = self._open_from = 0.0
+        # Answers are held on connections whose client names itself with this.
+        self._held: bytes | None = None
+        self._names: dict[socket.socket, bytes] = {}
+        self._answers: dict[socket.socket, bytearray] = {}
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="link", daemon=True)
 
     def cut(self) -> None:
@@ -42,6 +47,30 @@ class Link:
     def slow(self, pause_seconds: float) -> None:
         """0: as fast as before."""
         self._pause_seconds, self._open_from = pause_seconds, time.monotonic() + pause_seconds
+
+    def hold(self, name: bytes) -> None:
+        """Holds back each answer to clients that name themselves so in their first request."""
+        self._held = name
+
+    def release(self, name: bytes) -> bool:
+        """Forwards one whole answer to the client of this name; False: none has come yet."""
+        with self._lock:
+            for inner, first in self._names.items():
+                waiting = self._answers.get(inner)
+                if name in first and waiting and (size := _frame_bytes(waiting)):
+                    inner.sendall(waiting[:size])
+                    del waiting[:size]
+                    return True
+        return False
+
+    def let_go(self) -> None:
+        """Forwards all that was held, and holds nothing from now on."""
+        with self._lock:
+            self._held = None
+            for inner, waiting in self._answers.items():
+                with contextlib.suppress(OSError):
+                    inner.sendall(waiting)
+            self._answers.clear()
 
     def _waits(self) -> bool:
         """Whether it forwards nothing now."""
@@ -79,6 +108,7 @@ class Link:
         except OSError:
             inner.close()
             return
+        self._names[inner] = b""
         for end, peer in ((inner, outer), (outer, inner)):
             self._peers[end] = peer
             self._selector.register(end, selectors.EVENT_READ)
@@ -87,17 +117,29 @@ class Link:
         try:
             data = end.recv(_CHUNK_BYTES)
             if data:
-                self._peers[end].sendall(data)
+                self._pass(end, self._peers[end], data)
                 return
         except OSError:
             pass
         self._drop(end)
+
+    def _pass(self, end: socket.socket, peer: socket.socket, data: bytes) -> None:
+        with self._lock:
+            if end in self._names:
+                self._names[end] = self._names[end] or data
+            elif self._held is not None and self._held in self._names.get(peer, b""):
+                self._answers.setdefault(peer, bytearray()).extend(data)
+                return
+            peer.sendall(data)
 
     def _drop(self, end: socket.socket) -> None:
         for one in (end, self._peers.get(end)):
             if one is not None and self._peers.pop(one, None) is not None:
                 with contextlib.suppress(KeyError, ValueError):
                     self._selector.unregister(one)
+                with self._lock:
+                    self._names.pop(one, None)
+                    self._answers.pop(one, None)
                 one.close()
 
     def __enter__(self) -> Self:
@@ -107,3 +149,9 @@ class Link:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+
+
+def _frame_bytes(waiting: bytearray) -> int | None:
+    """The size of the first answer, with its length field; None while it is not whole."""
+    size = 4 + int.from_bytes(waiting[:4])
+    return size if 4 <= size <= len(waiting) else None

@@ -30,9 +30,9 @@ def play_rounds(stage: Stage) -> None:
                 start = leader.high_watermark()
                 show = _Shows(stage, leader)
                 every.partitions_for(TOPIC)
-                show.values("at rest, the log end and the high watermark are equal", start, start)
+                show.values("at rest", "log end and high watermark are equal", start, start)
                 one.send(TOPIC, value=b"round", partition=0).get(_SECONDS)
-                show.values("a write moves the leader's log end alone", start + 1, start)
+                show.values("write", "a write moves the leader's log end alone", start + 1, start)
                 empty = leader.fetch(start).end is None
                 stage.show("visibility", "no consumer gets the record at the offset", holds=empty)
                 consumer = pool.submit(parked.fetch, start, wait_ms=_WAIT_MS)
@@ -63,9 +63,14 @@ def _fetch_rounds(stage: Stage, leader: Wire, start: int, show: _Shows) -> None:
         "a follower gets records that are not committed, and the old high watermark",
         holds=(first.end, first.high_watermark) == (start + 2, start),
     )
-    show.values("a fetch at the old offset commits nothing", start + 2, start)
+    show.values("first fetch", "a fetch at the old offset commits nothing", start + 2, start)
     second = leader.fetch(start + 2, _FOLLOWER)
-    show.values("the next fetch carries the follower's log end: it commits", start + 2, start + 2)
+    show.values(
+        "second fetch",
+        "the next one carries the log end: it commits",
+        start + 2,
+        start + 2,
+    )
     third = leader.fetch(start + 2, _FOLLOWER)
     stage.show(
         "round 3",
@@ -81,11 +86,11 @@ class _Shows:
     def __init__(self, stage: Stage, leader: Wire) -> None:
         self._stage, self._leader = stage, leader
 
-    def values(self, text: str, log_end_offset: int, high_watermark: int) -> None:
+    def values(self, name: str, text: str, log_end_offset: int, high_watermark: int) -> None:
         found = self._leader.log_end_offset(), self._leader.high_watermark()
         holds = found == (log_end_offset, high_watermark)
         wrong = "" if holds else f": {found}, not {(log_end_offset, high_watermark)}"
-        self._stage.show("offsets", f"{text}{wrong}", holds=holds)
+        self._stage.show(name, f"{text}{wrong}", holds=holds)
 
 
 def _of(acks: int | str) -> dict[str, Any]:

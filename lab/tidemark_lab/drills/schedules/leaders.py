@@ -38,7 +38,7 @@ _CUT, _STORM, _HANG, _LOST, _POWER = (
 )
 
 
-def _cut(stage: Stage) -> CutControllerLink:
+def cut_link(stage: Stage) -> CutControllerLink:
     if stage.link is None:
         raise ClusterError("the drill has no link to cut.")
     return CutControllerLink(stage.link, 1)
@@ -60,7 +60,7 @@ ZOMBIE_LEADER: Final = Drill(
     shows="A leader without its controller is replaced unseen, and cuts off what it took since.",
     linked_broker=1,
     steps=(
-        inject(_CUT, _cut),
+        inject(_CUT, cut_link),
         wait("another broker leads", not_led_by(1)),
         alert("ZOMBIE_LEADER", broker=1),
         load(2),

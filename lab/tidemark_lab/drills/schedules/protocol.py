@@ -6,6 +6,7 @@ from typing import Final
 
 from tidemark_lab.brokers.replica_logs import (
     CHECKPOINT,
+    RECOVERY_POINTS,
     read_checkpoint,
     read_epochs,
     read_replicas,
@@ -81,10 +82,11 @@ REPLICA_READ: Final = Drill(
 def _compare_files(stage: Stage) -> None:
     folder, place = stage.cluster.log_directory(3), (TOPIC, 0)
     end = read_replicas(folder, [place])[place].log_end_offset
-    for name in (CHECKPOINT, "recovery-point-offset-checkpoint"):
-        found = read_checkpoint(folder / name).get(place)
-        text = f"after a clean stop it has {found}, the log ends at {end}"
-        stage.show(name, text, holds=found == end)
+    text = "after a clean stop it has {}, the log ends at {}"
+    found = read_checkpoint(folder / CHECKPOINT).get(place)
+    stage.show("replication-offset-checkpoint", text.format(found, end), holds=found == end)
+    found = read_checkpoint(folder / RECOVERY_POINTS).get(place)
+    stage.show("recovery-point-offset-checkpoint", text.format(found, end), holds=found == end)
     start = read_checkpoint(folder / "log-start-offset-checkpoint").get(place)
     text = f"it has {start}, records below {_DELETED} were deleted"
     stage.show("log-start-offset-checkpoint", text, holds=start == _DELETED)

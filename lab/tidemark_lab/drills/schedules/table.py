@@ -10,6 +10,7 @@ from tidemark_lab.drills.schedules import (
     causes,
     cleaning,
     elections,
+    exercises,
     followers,
     historic,
     leaders,
@@ -17,15 +18,29 @@ from tidemark_lab.drills.schedules import (
     routine,
 )
 
+_MODULES: Final = (
+    *(elections, leaders, followers, causes),
+    *(protocol, exercises, routine, cleaning, historic),
+)
 DRILLS: Final[dict[str, Drill]] = {
     drill.name: drill
-    for module in (elections, leaders, followers, causes, protocol, routine, cleaning, historic)
+    for module in (
+        elections,
+        leaders,
+        followers,
+        causes,
+        protocol,
+        exercises,
+        routine,
+        cleaning,
+        historic,
+    )
     for drill in vars(module).values()
     if isinstance(drill, Drill)
 }
 # Story of `tidemark model list` -> why brokers cannot play it, or which drill does.
 NOT_PLAYED: Final = {
-    "uneven-followers": "the order of two fetches within a round is not a client's to choose",
+    "uneven-followers": "the drill follower-rounds plays it",
     "consumer-visibility": "the drill fetch-rounds plays it",
     "request-of-two-partitions": "it shows lists in the purgatory that brokers do not report",
     "purgatory-race": "the race is within one broker, and lasts microseconds",
@@ -33,6 +48,7 @@ NOT_PLAYED: Final = {
     "acks-0-1-all": "the drill fetch-rounds plays it",
     "hw-truncation-loss-acks-1": "the drill hw-truncation-loss plays it: the replicas do the same",
     "epoch-reply-never-comes": "the drill hw-truncation-loss plays it on 0.11.0.3",
+    "epoch-without-records": "an election would have to come between two fetches of a follower",
     "fetch-without-leader-epoch": "no released Kafka has this protocol",
 }
 
