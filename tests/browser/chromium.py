@@ -181,7 +181,7 @@ class Tab:
         raise BrowserError(f"not true after {seconds:g} s: {expression}")
 
     def press(self, key: str) -> None:
-        code = {"Tab": 9, "Enter": 13}[key]
+        code = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "End": 35}[key]
         text = {"text": "\r"} if key == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
             self.call(

@@ -26,12 +26,16 @@ MAX_FETCHES = 8
 
 
 class RunStep(NamedTuple):
-    """One step: the event, its effects, the cluster afterwards, and the method that made it."""
+    """One step: the event, its effects, the cluster afterwards, and the method that made it.
+
+    `line` is the number of the script's line, by which runs under two protocols compare.
+    """
 
     event: str
     effects: tuple[str, ...]
     cluster: ClusterModel
     method: str = ""
+    line: int = 0
 
 
 def _step_of_each(event: str, change: Change) -> Callable[..., None]:
@@ -51,6 +55,7 @@ class ScenarioRun:
     steps: list[RunStep] = field(default_factory=list)
     drawings: list[tuple[int, str]] = field(default_factory=list)
     _method: str = ""
+    _line: int = 0
 
     def __post_init__(self) -> None:
         self.steps.append(RunStep("initial state", (), self.cluster))
@@ -60,7 +65,7 @@ class ScenarioRun:
 
         `write 1 acks=1`, `learn 1 2`, `draw TITLE`: the arguments are numbers, `acks`, or a title.
         """
-        for line in filter(str.strip, lines):
+        for self._line, line in enumerate(filter(str.strip, lines), 1):
             name, *arguments = line.split()
             method = getattr(self, name)
             self._method = name
@@ -275,7 +280,7 @@ class ScenarioRun:
         after = change(replace(before, notes=()))
         after = after.with_notes(*_decision_notes(before, after))
         self.cluster = replace(after, notes=())
-        self.steps.append(RunStep(event, after.notes, self.cluster, self._method))
+        self.steps.append(RunStep(event, after.notes, self.cluster, self._method, self._line))
 
 
 def _decision_notes(before: ClusterModel, after: ClusterModel) -> tuple[str, ...]:
