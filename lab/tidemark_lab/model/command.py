@@ -17,7 +17,9 @@ import click
 from tidemark.core.text import counted, table
 from tidemark_lab.model.invariants import INVARIANTS
 from tidemark_lab.model.kraft_controller import max_partition_epoch
+from tidemark_lab.model.pages.command import export, serve
 from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.rehearse_command import rehearse
 from tidemark_lab.model.render import trace_document, trace_lines
 from tidemark_lab.model.scenarios import SCENARIOS
 from tidemark_lab.model.search import MAX_STATES, Progress, SearchResult, check, walk
@@ -78,6 +80,9 @@ def _catalogue() -> dict[str, list[dict[str, Any]]]:
 
 
 model.add_command(show)
+model.add_command(rehearse)
+model.add_command(serve)
+model.add_command(export)
 
 
 def _invariant(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
