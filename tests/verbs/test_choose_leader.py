@@ -48,10 +48,13 @@ def test_an_offline_partition_whose_replicas_are_silent(tmp_path: Path) -> None:
     assert lost == {1: None, 2: [5, 12]}
 
 
-def test_a_leader_that_answers_is_kept(tmp_path: Path) -> None:
-    out = run(write(tmp_path / "e", trace("unclean"))).out
-    assert "Broker 2 leads and has every committed record: no election is needed." in out
-    assert "kafka-" not in out
+def test_a_leader_that_answers_is_kept_and_the_open_loss_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "e", trace("unclean"))
+    out = run(path, code=3).out
+    assert "Broker 2 leads without the lost offsets [5, 12)." in out
+    assert "LOST ALREADY: Broker 1 came back and cut the lost records of trace-0" in out
+    assert "every committed record" not in out and "kafka-" not in out
+    assert json.loads(run(path, "--json", code=3).out)["lost_already"] == [[5, 12]]
 
 
 def test_a_wrong_partition_or_topic(tmp_path: Path) -> None:

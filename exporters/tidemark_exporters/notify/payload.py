@@ -13,11 +13,12 @@ from tidemark.core.records import Alert
 from tidemark.core.text import counted, rfc3339
 from tidemark.core.webhook import alert_document, quoted, webhook_document
 from tidemark.settings import Receiver
-from tidemark_exporters.evidence import range_text
+from tidemark_exporters.evidence import holders_text, interval_text, range_text
 from tidemark_exporters.notify.groups import Group, is_loss, urgency
 
 # How many alerts of a batch its headline names.
 WORST: Final = 5
+_RANGES: Final = ("proven", "exposed")
 _SEVERITY_RANK: Final = {"critical": 0, "warning": 1, "info": 2}
 
 
@@ -107,14 +108,16 @@ def alert_url(external_url: str, alert: Alert) -> str:
 
 
 def annotations_of(alert: Alert, cause: str | None = None) -> dict[str, str]:
-    """The alert's annotations, the ranges of its evidence, the broker that led before, the reason
-    of its end, its cause's id.
+    """The alert's annotations, from its evidence the ranges, when they were written, who led before
+    and who had the records; the reason of its end, its cause's id.
 
     The cause is no label: labels identify an alert.
     """
-    added = {kind: range_text(alert.evidence.get(kind)) for kind in ("proven", "exposed")}
+    added: dict[str, str | None] = {kind: range_text(alert.evidence.get(kind)) for kind in _RANGES}
     if isinstance(broker := alert.evidence.get("leader_before"), int):
         added["leader_before"] = str(broker)
+    added["written_between"] = interval_text(alert.evidence.get("written_between"))
+    added["records_held_by"] = holders_text(alert.evidence.get("records_held_by"))
     added["reason"], added["cause"] = alert.reason, cause
     return alert.annotations | {name: text for name, text in added.items() if text is not None}
 

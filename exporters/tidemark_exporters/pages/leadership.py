@@ -8,6 +8,7 @@ from tidemark.assess.election_commands import election_commands
 from tidemark.assess.isr_removal import countdowns
 from tidemark.assess.leader_choice import choose_leader
 from tidemark.assess.leader_death import if_leader_died
+from tidemark.assess.losses import open_losses
 from tidemark.core.records import View
 from tidemark_exporters.export.at_risk import AtRisk
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
@@ -23,6 +24,7 @@ def leadership(view: View, now: float, lag_threshold_ms: float) -> dict[str, Any
     return {
         "death": if_leader_died(view),
         "choice": made,
+        "open_losses": open_losses(view),
         "commands": [] if best is None else election_commands(view, best),
         "countdowns": countdowns(view, now, lag_threshold_ms),
     }

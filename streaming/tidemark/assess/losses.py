@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tidemark.core.alert_records import newest_by
 from tidemark.core.identity import alert_name
-from tidemark.core.records import Alert
+from tidemark.core.records import Alert, View
 from tidemark.core.text import rfc3339
 
 LOSS: Final = alert_name("COMMITTED_DATA_LOSS")
@@ -74,6 +74,27 @@ def read_losses(alerts: Iterable[Alert]) -> list[Loss]:
         (loss for alert in newest.values() if (loss := _read_loss(alert)) is not None),
         key=lambda loss: (loss.cluster, loss.topic, loss.partition, loss.found_at, loss.start),
     )
+
+
+class OpenLoss(NamedTuple):
+    """A loss that the view of its partition reports: half open, and the words of its alert."""
+
+    start: int
+    end: int
+    description: str
+
+    def __str__(self) -> str:
+        return f"[{self.start}, {self.end})"
+
+
+def open_losses(view: View) -> list[OpenLoss]:
+    """No answer about the partition may leave them out."""
+    found = []
+    for alert in view.alerts:
+        start, end = _range(alert.evidence.get("proven"))
+        if alert.labels.get("alertname") == LOSS and start is not None and end is not None:
+            found.append(OpenLoss(start, end, alert.annotations.get("description", "")))
+    return sorted(found)
 
 
 def _read_loss(alert: Alert) -> Loss | None:

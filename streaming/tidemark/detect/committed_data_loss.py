@@ -10,12 +10,14 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tidemark.assess.records_held import Holder, first_sentence
 from tidemark.core import activity
 from tidemark.core.leader_epochs import NO_EPOCH, Committed, LineageEntries, committed_under
 from tidemark.core.offset_history import passed_at
 from tidemark.core.partition import LossCandidate, PartitionState
-from tidemark.core.text import counted
+from tidemark.core.text import counted, utc
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
+from tidemark.detect.lost_records import holders_of
 from tidemark.detect.measures import held_in_escrow
 from tidemark.evolve.loss_proof import serving_leader
 
@@ -47,30 +49,56 @@ class LossEvidence(Struct, kw_only=True):
     confidence: str = "proven"
     # Of the range, what the escrow holds; null: it holds nothing of the partition.
     in_escrow: int | None = None
+    # The replicas that had them when they answered last, and what the leader before shows.
+    records_held_by: list[Holder] = []
 
 
 def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """Fires at the second of two reads, of different passes, that show the same range missing.
 
-    An open alert is updated when the old leader comes back and shows that it had more.
+    An open alert is updated when the old leader comes back and shows that it had more, and when
+    a replica is known to hold the records, or not to hold them any more.
     """
     loss = after.loss_candidate
-    if loss is not None and loss.confirmed:
-        yield _condition(_evidence(before, after, loss), context)
-        return
-    if serving_leader(after) is None or after.leader_epoch is None:
-        # Nothing is known of the log while no leader serves.
-        return
+    confirmed = _evidence(before, after, loss) if loss is not None and loss.confirmed else None
+    if confirmed is not None:
+        yield _condition(confirmed, after, context)
     for alert in context.alerts:
         if alert.detector != ID:
             continue
         known = alert.evidence_as(LossEvidence)
-        if known.leader_epoch_after != after.leader_epoch:
+        if confirmed is not None and _epochs(known) == _epochs(confirmed):
             continue
-        seen = committed_under(after.committed, known.leader_epoch_before)
-        if seen is not None and seen.log_end_offset > (known.exposed or known.proven)[1]:
-            exposed = (known.proven[1], seen.log_end_offset)
-            yield _condition(replace(known, exposed=exposed), context)
+        now = _with_holders(_with_exposed(known, after), after)
+        update = _condition(now, after, context)
+        if update.revision != alert.revision:
+            yield update
+
+
+def _with_exposed(known: LossEvidence, after: PartitionState) -> LossEvidence:
+    """Nothing is known of the log while no leader serves."""
+    if serving_leader(after) is None or after.leader_epoch is None:
+        return known
+    if known.leader_epoch_after != after.leader_epoch:
+        return known
+    seen = committed_under(after.committed, known.leader_epoch_before)
+    if seen is None or seen.log_end_offset <= (known.exposed or known.proven)[1]:
+        return known
+    return replace(known, exposed=(known.proven[1], seen.log_end_offset))
+
+
+def _with_holders(known: LossEvidence, after: PartitionState) -> LossEvidence:
+    epochs = known.leader_epoch_before, known.leader_epoch_after
+    found = holders_of(after, known.proven, epochs, known.records_held_by)
+    told = [h for h in found if h.state == "held" or h.broker == known.leader_before]
+    return replace(known, records_held_by=told)
+
+
+def _epochs(evidence: LossEvidence) -> tuple[int | None, int | None]:
+    """The incident; without epochs, the range."""
+    if evidence.leader_epoch_after is None:
+        return evidence.proven
+    return evidence.leader_epoch_before, evidence.leader_epoch_after
 
 
 def _evidence(before: PartitionState, after: PartitionState, loss: LossCandidate) -> LossEvidence:
@@ -78,7 +106,7 @@ def _evidence(before: PartitionState, after: PartitionState, loss: LossCandidate
     has_epochs = loss.epoch_after != NO_EPOCH
     newest_epoch = loss.epoch_before if has_epochs else None
     leader = after.replica(after.leader)
-    return LossEvidence(
+    evidence = LossEvidence(
         proven=(loss.start, loss.end),
         exposed=(loss.end, loss.exposed_to) if loss.exposed_to > loss.end else None,
         records=loss.end - loss.start,
@@ -96,9 +124,10 @@ def _evidence(before: PartitionState, after: PartitionState, loss: LossCandidate
         epochs_from="log" if has_epochs and after.leader_epoch is None else "metadata",
         in_escrow=held_in_escrow(after, loss.start, loss.end, after.observed_at, newest_epoch),
     )
+    return _with_holders(evidence, after)
 
 
-def _condition(evidence: LossEvidence, context: Context) -> Condition:
+def _condition(evidence: LossEvidence, after: PartitionState, context: Context) -> Condition:
     start, end = evidence.proven
     exposed_to = end if evidence.exposed is None else evidence.exposed[1]
     tail = ""
@@ -107,19 +136,20 @@ def _condition(evidence: LossEvidence, context: Context) -> Condition:
             f" Another {counted(exposed_to - end, 'record')} in [{end}, {exposed_to}) may have "
             "been acknowledged with acks=1."
         )
-    has_epochs = evidence.leader_epoch_after is not None
+    name, holders = context.name, evidence.records_held_by
+    now = first_sentence(name, (start, end), holders, after.leader, evidence.leader_before)
     verb = "is" if end - start == 1 else "are"
     return Condition(
         severity="critical",
         # Without epochs only the range distinguishes two losses of one partition.
-        epochs=(evidence.leader_epoch_before, evidence.leader_epoch_after)
-        if has_epochs
-        else (start, end),
-        description=f"{counted(end - start, 'committed record')} of {context.name} {verb} lost: "
-        f"offsets [{start}, {end}){_proof(evidence)}."
+        epochs=_epochs(evidence),
+        description=f"{now} {counted(end - start, 'committed record')} of {name} {verb} lost: "
+        f"offsets [{start}, {end}){_written(evidence)}. {_proof(evidence)}."
         f"{_in_escrow(evidence)}{tail}{context.at_risk}",
         evidence=evidence,
-        revision=f"{start}-{end}-{exposed_to}",
+        revision=" ".join(
+            [f"{start}-{end}-{exposed_to}", *(f"{h.broker}:{h.state}" for h in holders)]
+        ),
     )
 
 
@@ -132,20 +162,19 @@ def _in_escrow(evidence: LossEvidence) -> str:
     return f" {some} of them are in escrow: tidemark salvage --losses --from-escrow."
 
 
+def _written(evidence: LossEvidence) -> str:
+    first, last = evidence.written_between
+    if last is None:
+        return ""
+    since = "" if first is None else f"between {utc(first)} and "
+    return f", written {since or 'by '}{utc(last)} UTC"
+
+
 def _proof(evidence: LossEvidence) -> str:
-    leader, epoch = evidence.leader, evidence.leader_epoch_after
-    if epoch is None:
-        return (
-            f", proven by two reads of the log end offset of leader {leader} "
-            "(the metadata has no leader epochs)"
-        )
-    before = evidence.leader_epoch_before
-    if evidence.epochs_from == "log":
-        return (
-            f" of epochs up to {before}, proven by the log of leader {leader}, which goes on with "
-            f"epoch {epoch}"
-        )
-    return f" of epochs up to {before}, proven by leader {leader} of epoch {epoch}"
+    proof = f"Two reads of the log of leader {evidence.leader} prove it"
+    if evidence.leader_epoch_after is None:
+        return f"{proof}, by its end (the metadata has no leader epochs)"
+    return proof
 
 
 def _members_at(after: PartitionState, at: float) -> list[int] | None:

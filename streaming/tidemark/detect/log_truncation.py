@@ -12,6 +12,7 @@ from tidemark.core import activity
 from tidemark.core.leader_epochs import NO_EPOCH, Committed, end_offset_for
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted, duration
+from tidemark.detect import committed_data_loss
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import is_in_sync
 from tidemark.evolve.loss_proof import keeps_committed
@@ -90,12 +91,19 @@ def _condition(
         )
     entry = judged.committed
     holders = _holders(replica, judged, after)
+    is_last = holders == [] or _was_last_holder(replica.broker, context)
+    save = ""
+    if is_last:
+        save = (
+            f"Copy the log of {context.name} on every broker before anything else is written, and "
+            "send the records again from a backup or from upstream. "
+        )
     return Condition(
-        severity="critical" if holders == [] else "info",
+        severity="critical" if is_last else "info",
         subject=replica.broker,
         broker=replica.broker,
         epochs=(known.leader_epoch, after.leader_epoch),
-        description=f"Broker {replica.broker} {what}{_meaning(holders, cut, judged, after)}."
+        description=f"{save}Broker {replica.broker} {what}{_meaning(holders, cut, judged, after)}."
         f"{context.at_risk}",
         evidence={
             "log_end_offset_before": known.log_end_offset,
@@ -146,6 +154,16 @@ def _holders(replica: ReplicaState, judged: Cut, after: PartitionState) -> list[
     return [] if lack and (replica.log_end_offset or 0) < judged.below else None
 
 
+def _was_last_holder(broker: int, context: Context) -> bool:
+    """Whether an open loss named this replica alone as one that had the records."""
+    for alert in context.alerts:
+        if alert.detector == committed_data_loss.ID:
+            held = alert.evidence_as(committed_data_loss.LossEvidence).records_held_by
+            if [each.broker for each in held if each.state == "held"] == [broker]:
+                return True
+    return False
+
+
 def _meaning(holders: list[int] | None, cut: int, judged: Cut, after: PartitionState) -> str:
     entry = judged.committed
     if entry is None:
@@ -158,10 +176,7 @@ def _meaning(holders: list[int] | None, cut: int, judged: Cut, after: PartitionS
         if holders:
             others = f" (leader {holders[0]} has them)"
         elif holders is not None:
-            others = (
-                "; no replica holds the last of them any more. Save the logs of all its brokers "
-                "before anything else is written"
-            )
+            others = "; no replica holds the last of them any more"
         return f", below {judged.below}, which was committed{others}"
     if judged.verdict is CutVerdict.EXCLUDED:
         return (

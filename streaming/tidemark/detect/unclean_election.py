@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tidemark.assess.records_held import before_it_starts
 from tidemark.core import activity
 from tidemark.core.leader_epochs import NO_EPOCH, committed_under
 from tidemark.core.partition import LossCandidate, PartitionState
@@ -86,13 +87,14 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
         known = alert.evidence_as(ElectionEvidence)
         epoch = known.leader_epoch_after
         if loss is not None and loss.confirmed and _explains(known, loss, after):
-            yield _with_loss(alert, known, loss)
+            yield _with_loss(alert, known, loss, context)
         elif recorded and epoch == after.leader_epoch and _is_proven_by_recovering(known):
             yield _confirmed(
                 alert,
                 replace(known, verdict=ElectionVerdict.UNCLEAN),
                 "The metadata log marks its leader as recovering, and it was not the last known "
                 "leader",
+                context,
             )
 
 
@@ -206,10 +208,9 @@ def _condition(
     return Condition(
         severity=severity,
         epochs=_incident(election.epoch_before, election.epoch_after, before.observed_at),
-        description=f"{known.verdict.capitalize()} election: broker {election.leader} leads "
-        f"{context.name}{_since(election.epoch_after)}; the in-sync set before was "
-        f"{before.in_sync_replicas}, the eligible leaders were "
-        f"{'unknown' if eligible is None else eligible}. "
+        description=f"{_save(known, context)}{known.verdict.capitalize()} election: broker "
+        f"{election.leader} leads {context.name}{_since(election.epoch_after)}. In sync before: "
+        f"{_listed(before.in_sync_replicas)}; eligible: {_listed(eligible)}. "
         f"{_meaning(known, recorded=recorded)}",
         evidence=known,
         revision=known.verdict,
@@ -227,6 +228,20 @@ def _meaning(known: ElectionEvidence, *, recorded: bool) -> str:
     return _MEANING[known.verdict]
 
 
+def _save(known: ElectionEvidence, context: Context) -> str:
+    """Which disk to save first, where the election is known to be one that loses records."""
+    broker = known.leader_before
+    if known.verdict is not ElectionVerdict.UNCLEAN or broker in (None, known.leader):
+        return ""
+    return f"{before_it_starts(context.name, broker, known.leader)} "
+
+
+def _listed(brokers: list[int] | None) -> str:
+    if brokers is None:
+        return "unknown"
+    return ", ".join(f"broker {broker}" for broker in brokers) or "no broker"
+
+
 def _since(epoch: int | None) -> str:
     return "" if epoch is None else f" since epoch {epoch}"
 
@@ -242,15 +257,17 @@ def _incident(
     return (before, after) if after is not None else (None, int(seen_before_at or 0))
 
 
-def _with_loss(alert: TrackedAlert, known: ElectionEvidence, loss: LossCandidate) -> Condition:
+def _with_loss(
+    alert: TrackedAlert, known: ElectionEvidence, loss: LossCandidate, context: Context
+) -> Condition:
     """The open alert, now that committed records of the epochs before the election are lost."""
     if loss.diverged and known.verdict is not ElectionVerdict.LAST_KNOWN_LEADER:
         known = replace(known, verdict=ElectionVerdict.UNCLEAN)
-        return _confirmed(alert, known, "Its log has other records where committed ones were")
+        proof = "Its log has other records where committed ones were"
+        return _confirmed(alert, known, proof, context)
     if known.verdict is not ElectionVerdict.SUSPECTED:
-        return _confirmed(
-            alert, known, f"Committed records {_of_before(known)} are proven to be lost"
-        )
+        proof = f"Committed records {_of_before(known)} are proven to be lost"
+        return _confirmed(alert, known, proof, context)
     return Condition(
         severity="warning",
         subject=alert.subject,
@@ -263,14 +280,16 @@ def _with_loss(alert: TrackedAlert, known: ElectionEvidence, loss: LossCandidate
     )
 
 
-def _confirmed(alert: TrackedAlert, known: ElectionEvidence, proof: str) -> Condition:
+def _confirmed(
+    alert: TrackedAlert, known: ElectionEvidence, proof: str, context: Context
+) -> Condition:
     first = " It was suspected at first." if known.verdict is ElectionVerdict.UNCLEAN else ""
     return Condition(
         severity="critical",
         subject=alert.subject,
         epochs=_incident(known.leader_epoch_before, known.leader_epoch_after, known.seen_before_at),
-        description=f"{known.verdict.capitalize()} election: broker {known.leader} leads"
-        f"{_since(known.leader_epoch_after)}.{first} {proof}.",
+        description=f"{_save(known, context)}{known.verdict.capitalize()} election: broker "
+        f"{known.leader} leads{_since(known.leader_epoch_after)}.{first} {proof}.",
         evidence=known,
         revision=f"{known.verdict}, proven",
     )

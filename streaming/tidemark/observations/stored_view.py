@@ -39,7 +39,8 @@ def home_of(key: bytes) -> int:
 def with_earlier_samples(live: View, stored: View | None) -> View:
     """The live view, with what it lacks from an earlier one of the same topic.
 
-    That is the last samples of silent replicas, and what the last leader was seen to commit.
+    That is the last samples of silent replicas, what the last leader was seen to commit, and the
+    open alerts.
     """
     if stored is None or not _is_same_topic(live, stored):
         return live
@@ -50,6 +51,7 @@ def with_earlier_samples(live: View, stored: View | None) -> View:
         _with_sample(known.get(broker) or ReplicaView(broker=broker), earlier.get(broker))
         for broker in live.assigned or sorted(known)
     ]
+    made.alerts = [*stored.alerts, *live.alerts]
     made.isr_history = [*stored.isr_history, *live.isr_history]
     if made.log_end_offset is None and made.last_committed is None:
         made.last_committed = stored.last_committed or _last_committed(stored)

@@ -61,7 +61,8 @@ def test_an_unclean_election_fits_100_columns_and_names_what_matters(
         "1, the leader, does not answer (refused: no process listens on its port)",
         "election: 2 leads in epoch 2; it was not in sync before (ISR none, eligible 1)",
         # The proven range, the old leader's return, its truncation.
-        "CRITICAL KafkaCommittedDataLoss: 7 committed records of trace-0 are lost: offsets [5, 12)",
+        "CRITICAL KafkaCommittedDataLoss: Broker 1 had the lost records of trace-0 when it last",
+        "7 committed records of trace-0 are lost: offsets [5, 12)",
         "1 answers again after 9.9 s as a follower of 2 in epoch 2",
         "Broker 1 cut 7 records off its log of trace-0, from 12 to 5",
     ):

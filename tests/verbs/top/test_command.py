@@ -43,7 +43,7 @@ def test_a_recording_as_text(tmp_path: Path) -> None:
     path = write(tmp_path / "unclean.jsonl", trace("unclean"))
     out = tidemark("top", "--from", path).out
     assert out.count("tidemark top  trace") == 1
-    assert "7 committed records of trace-0 are lost: offsets [5, 12) of epochs up to 0" in out
+    assert "7 committed records of trace-0 are lost: offsets [5, 12)" in " ".join(out.split())
     assert "1 → 2" in out and "unclean election" in out
     assert out.count("\x1b") == 0
 

@@ -11,6 +11,7 @@ import msgspec
 
 from tidemark.assess import leader_choice
 from tidemark.assess.election_commands import election_commands
+from tidemark.assess.losses import open_losses
 from tidemark.collect.metadata.refusals import RECORDS, TOPIC_CONFIGURATION, TOPICS
 from tidemark.command_line.arguments import FINDING
 from tidemark.command_line.options import (
@@ -56,10 +57,10 @@ def choose_leader(
 ) -> int:
     """Show what electing each replica of a partition would lose, and how to elect it.
 
-    Replicas that answer are sampled now. What Tidemark saw of silent ones comes from its topic of
-    views. Nothing is elected.
+    Replicas that answer are sampled now. What Tidemark saw of silent ones, and open losses, come
+    from its topic of views. Nothing is elected.
 
-    Exit status: 0 a choice loses no committed record, 3 none is proven to.
+    Exit status: 0 a choice loses no committed record, 3 none is proven to, or a loss is open.
     """
     settings = load_with(config, command_config)
     name = choose_cluster_name([place], name)
@@ -80,7 +81,8 @@ def choose_leader(
         echo(msgspec.json.encode(document(view, made, commands)))
     else:
         echo("\n".join(as_text(view, made, commands)))
-    return 0 if made.best is not None and made.best.loses_nothing else FINDING
+    is_kept = made.best is not None and made.best.loses_nothing and not open_losses(view)
+    return 0 if is_kept else FINDING
 
 
 def observe_topic(cluster: Cluster, settings: Settings, topic: str) -> ClusterViews:
@@ -121,8 +123,6 @@ def _is_complete(view: View) -> bool:
 def _stored(settings: Settings, bootstrap: str | None, view: View) -> View | None:
     """What Tidemark saw before; None, and a line on standard error, where nothing can be read."""
     assert view.topic is not None and view.partition is not None, "a partition's view"
-    if all(replica.error is None for replica in view.replicas) and view.leader is not None:
-        return None
     try:
         found = read_stored_view(
             choose_connection(settings, bootstrap),
@@ -132,12 +132,12 @@ def _stored(settings: Settings, bootstrap: str | None, view: View) -> View | Non
             view.partition,
         )
     except (ClusterError, ConfigError) as error:
-        echo(f"choose-leader: earlier samples are not known: {error}", err=True)
+        echo(f"choose-leader: earlier samples and open losses are not known: {error}", err=True)
         return None
     if found is None:
         echo(
             f"choose-leader: {settings.topics.partition_views} has no view of this partition: "
-            "earlier samples are not known.",
+            "earlier samples and open losses are not known.",
             err=True,
         )
     return found

@@ -7,8 +7,9 @@ from typing import Any, Final
 from tidemark.assess.election_commands import Command
 from tidemark.assess.leader_choice import Choice, Gain, LeaderChoice
 from tidemark.assess.leader_death import range_text, records_of
+from tidemark.assess.losses import open_losses
 from tidemark.core.records import View
-from tidemark.core.text import counted, duration, table, utc
+from tidemark.core.text import counted, duration, printable, table, utc
 
 _STANDINGS: Final = {
     "leader": "leader",
@@ -16,6 +17,9 @@ _STANDINGS: Final = {
     "eligible": "eligible",
     "out_of_sync": "out of sync",
 }
+ELECT_NO_OTHER: Final = (
+    "Elect no other: that brings none back by itself, and loses what was written since."
+)
 _HEADINGS: Final = (
     "broker",
     "state",
@@ -30,12 +34,13 @@ _HEADINGS: Final = (
 
 def as_text(view: View, made: LeaderChoice, commands: list[Command]) -> list[str]:
     """The replicas as a table, what others would truncate, the choice and its commands."""
-    lines = [_heading(view), *_baseline(made), ""]
+    told = [f"LOST ALREADY: {printable(loss.description)}" for loss in open_losses(view)]
+    lines = [_heading(view), *told, *_baseline(made), ""]
     rows = [_row(choice, view.at) for choice in made.choices]
     lines += table([_HEADINGS, *rows], right=(3, 4)) if rows else ["No replica was ever sampled."]
     lines.append("")
     for choice in made.choices:
-        lines += _details(choice)
+        lines += _details(choice, is_first=not told)
     lines += ["", *verdict(view, made)]
     for command in commands:
         lines += [f"  # {command.purpose}", f"  {command.text}"]
@@ -46,15 +51,18 @@ def as_text(view: View, made: LeaderChoice, commands: list[Command]) -> list[str
 
 def verdict(view: View, made: LeaderChoice) -> list[str]:
     """Which replica to elect, what that loses, and what waiting would save."""
-    best = made.best
+    best, lost = made.best, ", ".join(map(str, open_losses(view)))
     if best is None:
         lines = ["No replica answers: no election can succeed now."]
+    elif best.standing == "leader" and lost:
+        lines = [f"Broker {best.broker} leads without the lost offsets {lost}.", ELECT_NO_OTHER]
     elif best.standing == "leader":
         lines = [
             f"Broker {best.broker} leads and has every committed record: no election is needed."
         ]
     elif best.loses_nothing:
-        lines = [f"Elect broker {best.broker}: no committed record is lost."]
+        more = f" besides {lost}, which are lost already" if lost else ""
+        lines = [f"Elect broker {best.broker}: no committed record is lost{more}."]
     elif view.leader is not None:
         lines = [f"Broker {view.leader} leads: Kafka elects no other replica that is out of sync."]
     else:
@@ -104,6 +112,7 @@ def document(view: View, made: LeaderChoice, commands: list[Command]) -> dict[st
         ],
         "best": None if best is None else best.broker,
         "loses_nothing": best is not None and best.loses_nothing,
+        "lost_already": [[loss.start, loss.end] for loss in open_losses(view)],
         "waiting": [gain._asdict() for gain in made.gains],
         "commands": [command._asdict() for command in commands],
     }
@@ -151,14 +160,15 @@ def _row(choice: Choice, now: float) -> tuple[str, ...]:
     )
 
 
-def _details(choice: Choice) -> list[str]:
+def _details(choice: Choice, *, is_first: bool) -> list[str]:
     """Why a choice may lose records, and which others would truncate."""
     cuts = [
         f"broker {cut.broker} truncates from {cut.end} to {cut.start}"
         + ("" if cut.exact else " or below")
         for cut in choice.truncations
     ]
-    proof = "no committed record is lost" if choice.doubt is None else choice.doubt
+    kept = "no committed record is lost" if is_first else "no more committed record is lost"
+    proof = kept if choice.doubt is None else choice.doubt
     return [f"{choice.broker}: {'; '.join([proof, *cuts])}"]
 
 
