@@ -180,6 +180,8 @@ def test_an_election_that_remains_suspected_is_reported_with_the_sets_before_it(
         (
             True,
             (
+                "Keep the disk of broker 1, which led orders-0 before: copy its log before it "
+                "starts again or follows broker 2, because then it cuts what that one lacks. "
                 "Unclean election: broker 2 leads since epoch 5. It was suspected at first. Its "
                 "log has other records where committed ones were."
             ),

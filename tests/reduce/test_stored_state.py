@@ -66,7 +66,7 @@ def test_stored_state_continues() -> None:
     fired = "\n".join(lines)
     for text in (
         "update warning KafkaZombieLeader",
-        "critical KafkaUncleanElection: Unclean election",
+        "critical KafkaUncleanElection: Keep the disk of broker",
         "update info KafkaEpochBumpStorm",
         "resolved/acked critical KafkaCommittedDataLoss",
     ):
