@@ -1,3 +1,3 @@
 """Tidemark watches the replication of Apache Kafka clusters, live."""
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
