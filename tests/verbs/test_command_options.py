@@ -18,8 +18,9 @@ from tidemark.settings import Cluster, Topics
 from tidemark_lab.model.scenarios import SCENARIOS
 
 # They run until they are stopped, or for minutes with a live table: their results are records,
-# metrics, or a file (demo-report.json, the truth.json of a recording).
-LONG_RUNNING = {"collect", "stream", "top", "demo", "drill chaos"}
+# metrics, pages, or files (demo-report.json, the truth.json of a recording).
+LONG_RUNNING = {"collect", "escrow", "stream", "top", "demo", "drill chaos"}
+LONG_RUNNING |= {"model export", "model serve"}
 
 
 def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
