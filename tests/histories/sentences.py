@@ -27,8 +27,18 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
     "KafkaCommittedDataLoss": [
         ("claim", r"\d+ committed records? of .* (?:is|are) lost: ", _anything),
         ("exposed", r"Another \d+ records? in .* may have been acknowledged", _anything),
+        # What to do, and who is known to have had them, by the last answers.
+        ("held", r"Broker \d+ (?:had|leads and has|is back and still had) the lost", _anything),
+        ("others held", r"Brokers? [\d, broke]+ had them too: do the same there", _anything),
+        ("cut", r"Broker \d+ came back and cut the lost records of", _anything),
+        ("not known", r"Broker \d+ led before, and it is unknown whether it has", _anything),
+        ("none known", r"No replica is known to hold the lost records of", _anything),
+        ("act", r"(?:Before it starts again, copy|Copy its log|Copy the log|Send them)", _anything),
+        ("proof", r"Two reads of the log of leader \d+ prove it", _anything),
     ],
     "KafkaUncleanElection": [
+        ("keep", r"Keep the disk of broker \d+, which led \S+ before: copy its log", _anything),
+        ("sets", r"In sync before: .*; eligible: ", _anything),
         ("unclean", r"(?:Suspected u|U)nclean election: broker (\d+) leads", s.was_elected),
         ("one of two", r"Unclean or last known leader election: broker", s.none_eligible),
         ("last known", r"Last known leader election: broker (\d+)", s.last_known_leader),
@@ -73,7 +83,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("which ones", r"(\d+) was committed; it is unknown whether", s.high_watermark_was),
         ("last copy", r"Broker (\d+) .* no replica holds the last of them any more", s.was_cut),
         ("no other", r"Broker (\d+) .* no other replica is known to hold them", s.was_cut),
-        ("save", r"Save the logs of all its brokers before anything else is written", _anything),
+        ("save", r"Copy the log of \S+ on every broker before anything else is", _anything),
         ("cut", r"Broker (\d+) (?:cut|started its log).*[\d)]\.$", s.was_cut),
     ],
     "KafkaHwRegression": [

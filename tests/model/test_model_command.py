@@ -70,8 +70,8 @@ def test_list_shows_all_scenarios_protocols_and_invariants() -> None:
         (
             ("unclean-election", "--alerts", "--steps", "13"),
             (
-                "  step 13:        critical KafkaUncleanElection: Unclean election: broker 2",
-                "KafkaCommittedDataLoss: 1 committed record of model-0 is lost: offsets [1, 2)",
+                "  step 13:        critical KafkaUncleanElection: Keep the disk of broker 1",
+                "critical KafkaCommittedDataLoss: Broker 1 had the lost records of model-0",
             ),
         ),
         (

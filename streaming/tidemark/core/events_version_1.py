@@ -22,6 +22,7 @@ from tidemark.core.events import (
     Checkpoint,
     ClusterName,
     Count,
+    Escrow,
     Event,
     MetadataChange,
     Name,
@@ -56,6 +57,10 @@ class _Audit(Audit, array_like=False):
     pass
 
 
+class _Escrow(Escrow, array_like=False):
+    pass
+
+
 class _PartitionDeleted(PartitionDeleted, array_like=False):
     pass
 
@@ -74,6 +79,7 @@ _Event = (
     | _Checkpoint
     | _BrokerState
     | _Audit
+    | _Escrow
     | _PartitionDeleted
     | _Ack
     | _Pass

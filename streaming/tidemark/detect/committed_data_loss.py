@@ -56,35 +56,26 @@ class LossEvidence(Struct, kw_only=True):
 def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """Fires at the second of two reads, of different passes, that show the same range missing.
 
-    An open alert is updated when the old leader comes back and shows that it had more, and when
-    a replica is known to hold the records, or not to hold them any more.
+    An open alert is updated when the old leader comes back and shows that it had more.
     """
     loss = after.loss_candidate
-    confirmed = _evidence(before, after, loss) if loss is not None and loss.confirmed else None
-    if confirmed is not None:
-        yield _condition(confirmed, after, context)
+    if loss is not None and loss.confirmed:
+        yield _condition(_evidence(before, after, loss), after, context)
+        return
+    if serving_leader(after) is None or after.leader_epoch is None:
+        # Nothing is known of the log while no leader serves.
+        return
     for alert in context.alerts:
         if alert.detector != ID:
             continue
         known = alert.evidence_as(LossEvidence)
-        if confirmed is not None and _epochs(known) == _epochs(confirmed):
+        if known.leader_epoch_after != after.leader_epoch:
             continue
-        now = _with_holders(_with_exposed(known, after), after)
-        update = _condition(now, after, context)
-        if update.revision != alert.revision:
-            yield update
-
-
-def _with_exposed(known: LossEvidence, after: PartitionState) -> LossEvidence:
-    """Nothing is known of the log while no leader serves."""
-    if serving_leader(after) is None or after.leader_epoch is None:
-        return known
-    if known.leader_epoch_after != after.leader_epoch:
-        return known
-    seen = committed_under(after.committed, known.leader_epoch_before)
-    if seen is None or seen.log_end_offset <= (known.exposed or known.proven)[1]:
-        return known
-    return replace(known, exposed=(known.proven[1], seen.log_end_offset))
+        seen = committed_under(after.committed, known.leader_epoch_before)
+        if seen is not None and seen.log_end_offset > (known.exposed or known.proven)[1]:
+            exposed = (known.proven[1], seen.log_end_offset)
+            update = _with_holders(replace(known, exposed=exposed), after)
+            yield _condition(update, after, context)
 
 
 def _with_holders(known: LossEvidence, after: PartitionState) -> LossEvidence:
@@ -147,9 +138,7 @@ def _condition(evidence: LossEvidence, after: PartitionState, context: Context) 
         f"offsets [{start}, {end}){_written(evidence)}. {_proof(evidence)}."
         f"{_in_escrow(evidence)}{tail}{context.at_risk}",
         evidence=evidence,
-        revision=" ".join(
-            [f"{start}-{end}-{exposed_to}", *(f"{h.broker}:{h.state}" for h in holders)]
-        ),
+        revision=f"{start}-{end}-{exposed_to}",
     )
 
 
