@@ -16,8 +16,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import msgspec
-
 from tests.bench.row import Row
 from tests.processes import cpu_seconds, descendants, kill, wait_gone
 from tests.stream.conftest import StreamProcess
@@ -31,11 +29,9 @@ from tidemark_lab.brokers.cluster import LocalCluster
 GROUPS = 16
 PERIOD_SECONDS = 5.0
 LOAD = SyntheticPasses(partitions=10_000, groups=GROUPS, period_seconds=PERIOD_SECONDS)
-QUIET = SyntheticPasses(partitions=16, groups=GROUPS)
 # Spark compiles and the JVM warms up in the first ones; they do not count.
 WARM_UP_PASSES = 4
 PASSES = 8
-SMALL_BATCHES = 12
 # For a query, or for a backlog to be folded, on a busy machine.
 WAIT_SECONDS = 300.0
 
@@ -43,13 +39,6 @@ WAIT_SECONDS = 300.0
 def rows() -> Iterator[Row]:
     with LocalCluster() as cluster, tempfile.TemporaryDirectory() as folder:
         yield from _loaded(cluster, Path(folder))
-        yield from _small(cluster, Path(folder), "pre-loading worker daemon", {})
-        yield from _small(
-            cluster,
-            Path(folder),
-            "stock worker daemon",
-            {"spark.python.daemon.module": "pyspark.daemon"},
-        )
 
 
 def settings_for(cluster: LocalCluster, folder: Path, prefix: str, **stream: Any) -> Settings:
@@ -165,23 +154,3 @@ def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
         unit="s",
         how=f"driver, JVM and Python workers; {how}",
     )
-
-
-def _small(cluster: LocalCluster, folder: Path, name: str, spark: dict[str, str]) -> Iterator[Row]:
-    """The floor: what a batch of a few records costs, with each worker daemon."""
-    prefix = f"bench-{msgspec.json.encode(spark).hex()[:8]}-{len(spark)}"
-    run = _Run(settings_for(cluster, folder, prefix, spark=spark), folder)
-    sent = 0
-    try:
-        for number in range(SMALL_BATCHES):
-            sent += run.publish(QUIET, number)
-            run.wait_folded(sent)
-    finally:
-        run.close()
-    # The later half: the JVM goes on warming up for a while.
-    seconds = [batch["ms"] / 1000 for batch in run.stream.lines("batch")][SMALL_BATCHES // 2 :]
-    how = (
-        f"one pass over 16 partitions at a time, {len(seconds)} batches after "
-        f"{SMALL_BATCHES // 2}, local[4], 16 groups, Kafka in and out"
-    )
-    yield Row(name=f"stream: small micro-batch, {name}", value=median(seconds), unit="s", how=how)
