@@ -22,6 +22,8 @@ LEASE_SECONDS: Final = 300
 MAX_LEASE_SECONDS: Final = 3_600
 # Samples of this many periods may be missing.
 MAX_PASSES: Final = 3
+# Beside them: a pass without news is published with the next one, and folding takes a moment.
+PUBLISHED_LATER_MS: Final = 2_000.0
 # Partitions that the reasons name.
 MAX_NAMED: Final = 20
 
@@ -83,7 +85,7 @@ def _reasons(
     age_ms = (now - snapshot.newest.get(cluster, 0.0)) * 1000
     if period_ms is None:
         reasons.append("no pass over the cluster was evaluated")
-    elif age_ms > MAX_PASSES * period_ms:
+    elif age_ms > MAX_PASSES * period_ms + PUBLISHED_LATER_MS:
         newest = f"the newest samples are {duration(age_ms)} old"
         reasons.append(f"{newest}, more than {MAX_PASSES} passes of {duration(period_ms)}")
     for each in snapshot.brokers_of(cluster):
