@@ -16,6 +16,7 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
 from tidemark.collect.codecs.errors import error_name
 from tidemark.collect.codecs.metadata_image import MetadataImage
+from tidemark.collect.codecs.record_fetch import FETCH_VERSION, record_request
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
 from tidemark.collect.connect.connection import BrokerConnection, Network, NoAnswerError
 from tidemark.collect.metadata.admin_queries import read_configurations
@@ -32,8 +33,6 @@ from tidemark.verbs.audit.source import Partition, Position
 ANSWER_SECONDS: Final = 10.0
 DEBUG_REPLICA: Final = -2
 LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
-# Version 12 is the last one with topic names; every broker since 2.7 has it.
-FETCH_VERSION: Final = 12
 FOLLOWERS_ANSWER_SINCE: Final = 11
 LIST_OFFSETS_VERSION: Final = 8
 # A broker that gave no answer is asked again after this time.
@@ -207,34 +206,7 @@ class BrokerSource:
         version = connection.version(FetchRequest.API_KEY, FETCH_VERSION)
         if version is None:
             return "unsupported"
-        topic = FetchRequest.FetchTopic
-        request = FetchRequest(
-            replica_id=DEBUG_REPLICA,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=size,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            topics=[
-                topic(
-                    topic=place[0],
-                    partitions=[
-                        topic.FetchPartition(
-                            partition=place[1],
-                            current_leader_epoch=-1,
-                            fetch_offset=offset,
-                            last_fetched_epoch=-1,
-                            log_start_offset=-1,
-                            partition_max_bytes=size,
-                        )
-                    ],
-                )
-            ],
-            forgotten_topics_data=[],
-            rack_id="",
-        )
-        request.API_VERSION = version
+        request = record_request(version, [(*place, offset)], size, size, DEBUG_REPLICA)
         answer = await connection.ask(request, ANSWER_SECONDS)
         found = _only_partition(answer.responses)
         if answer.error_code:
