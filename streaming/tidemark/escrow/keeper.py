@@ -25,8 +25,8 @@ from tidemark.core.identity import group_of
 from tidemark.core.records import View
 from tidemark.escrow.held import Held, HeldBatch, oldest_first
 from tidemark.escrow.leader_reads import LeaderReads, Read
-from tidemark.escrow.sealed import Label, Seal, SealError, read_label
-from tidemark.escrow.topics import MAX_BATCH_BYTES, OVERHEAD_BYTES, EscrowTopics
+from tidemark.escrow.sealed import Label, Seal
+from tidemark.escrow.topics import MAX_BATCH_BYTES, OVERHEAD_BYTES, EscrowTopics, read_labelled
 from tidemark.kafka.client import close_producer, make_producer, reason_of
 from tidemark.record_log.batches import Batch
 from tidemark.settings import Settings
@@ -96,26 +96,21 @@ class Keeper:
 
     def recover(self) -> None:
         """Takes over what an earlier process holds. Raises ClusterError."""
-        for name in self.topics.names():
-            for message in self.topics.read(name):
-                try:
-                    label = read_label(message.key)
-                except SealError:
-                    continue
-                held = self.held.setdefault(
-                    (label.cluster, label.topic, label.partition), Held(label.topic_id)
+        for label, message in read_labelled(self.topics):
+            held = self.held.setdefault(
+                (label.cluster, label.topic, label.partition), Held(label.topic_id)
+            )
+            held.topic_id = label.topic_id
+            held.add(
+                HeldBatch(
+                    label.start,
+                    label.end,
+                    label.leader_epoch,
+                    len(message.value or b""),
+                    (message.timestamp or 0) / 1000,
+                    message.offset,
                 )
-                held.topic_id = label.topic_id
-                held.add(
-                    HeldBatch(
-                        label.start,
-                        label.end,
-                        label.leader_epoch,
-                        len(message.value or b""),
-                        (message.timestamp or 0) / 1000,
-                        message.offset,
-                    )
-                )
+            )
 
     def see(self, key: Key, view: View | None) -> None:
         """A newer view of an opted-in partition; None: the partition was deleted."""
@@ -207,6 +202,8 @@ class Keeper:
             return
         self._works(name)
         held.high_watermark = found.high_watermark
+        # Once for all batches: it looks at every view.
+        preparation = self._prepare(key) if found.batches else None
         for batch in found.batches:
             if batch.last_offset < found.offset:
                 continue
@@ -215,7 +212,7 @@ class Keeper:
             if len(batch.data) > MAX_BATCH_BYTES:
                 self.dropped["oversized"] += 1
                 continue
-            self._unsent.append((self._prepare(key), key, batch))
+            self._unsent.append((preparation, key, batch))
 
     def _prepare(self, key: Key) -> Any:
         """The preparation of its topic, which is tried again after a failure."""

@@ -15,6 +15,7 @@ from kafka import TopicPartition
 from kafka import errors as kafka_errors
 
 from tidemark.core.errors import ClusterError
+from tidemark.escrow.sealed import Label, SealError, read_label
 from tidemark.kafka.client import explain, make_admin
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.kafka.topics import topic_states
@@ -126,6 +127,17 @@ class EscrowTopics:
                 "max.message.bytes": str(MAX_BATCH_BYTES + OVERHEAD_BYTES),
             },
         }
+
+
+def read_labelled(topics: EscrowTopics) -> Iterator[tuple[Label, Message]]:
+    """What all topics hold now; a record without a label is none of the escrow's."""
+    for name in topics.names():
+        for message in topics.read(name):
+            try:
+                label = read_label(message.key)
+            except SealError:
+                continue
+            yield label, message
 
 
 def _delete(admin: Any, name: str) -> None:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import rfc3339, table
-from tidemark.escrow.sealed import Label, Seal, SealError, read_label
-from tidemark.escrow.topics import EscrowTopics
+from tidemark.escrow.sealed import Label, Seal, SealError
+from tidemark.escrow.topics import EscrowTopics, read_labelled
 from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
 
@@ -95,16 +95,10 @@ def _copies(
 ) -> Iterator[_Copy]:
     topics = EscrowTopics(settings)
     try:
-        for name in topics.names():
-            for message in topics.read(name):
-                try:
-                    label = read_label(message.key)
-                except SealError:
-                    continue
-                place = (label.topic, label.partition)
-                is_wanted = places is None or place in places
-                if is_wanted and cluster in (None, label.cluster):
-                    at = (message.timestamp or 0) / 1000
-                    yield _Copy(label, message.key or b"", message.value or b"", at)
+        for label, message in read_labelled(topics):
+            is_wanted = places is None or (label.topic, label.partition) in places
+            if is_wanted and cluster in (None, label.cluster):
+                at = (message.timestamp or 0) / 1000
+                yield _Copy(label, message.key or b"", message.value or b"", at)
     finally:
         topics.close()
