@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -58,5 +58,5 @@ def _use_worker(spark: SparkSession) -> None:
         spark.range(1, numPartitions=1).mapInPandas(_same, "id long").collect()
 
 
-def _same(frames: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
-    return frames
+def _same(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    return iter(frames)
