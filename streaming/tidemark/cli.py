@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import re
 import sys
 from difflib import get_close_matches
 
@@ -147,8 +148,22 @@ def usage_line(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "tidemark"
     message = " ".join(error.format_message().split())
+    message = re.sub("a valid (integer|float)( range)?", "a number", message)
+    if isinstance(error, click.NoSuchOption):
+        message += _as_setting(path.split()[-1], error.option_name)
     end = "" if message.endswith((".", "?")) else "."
     return f"{path}: {message}{end} `{path} --help` lists what it takes."
+
+
+def _as_setting(section: str, flag: str) -> str:
+    """Where an option is set that is no flag of the verb; nothing where it is no option either."""
+    from tidemark.settings.environment import variables
+
+    wanted = (section, flag.lstrip("-").replace("-", "_"))
+    for name, option, _ in variables():
+        if option == wanted:
+            return f" Set {'.'.join(option)} in the file of --config, or the variable {name}."
+    return ""
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections.abc import Iterator
+from itertools import chain, pairwise
 from pathlib import Path
 
 import click
 import pytest
 
+from tests.conftest import ROOT
 from tests.verbs.run import configured, tidemark
 from tidemark import __version__
 from tidemark.assets import list_assets
@@ -20,6 +24,7 @@ from tidemark_lab.model.scenarios import SCENARIOS
 # They run until they are stopped, or for minutes with a live table: their results are records,
 # metrics, pages, or files (demo-report.json, the truth.json of a recording).
 LONG_RUNNING = {"collect", "escrow", "stream", "top", "demo", "drill chaos"}
+SOURCES = ("streaming", "exporters", "lab")
 LONG_RUNNING |= {"model export", "model serve"}
 
 
@@ -49,6 +54,33 @@ def options(command: click.Command) -> dict[str, click.Option]:
         if isinstance(each, click.Option)
         for flag in each.opts
     }
+
+
+def texts(path: Path) -> Iterator[str]:
+    """The literal texts of a module; {} where a value goes."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(getattr(part, "value", "")) for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_every_command_in_a_message_is_one_with_its_options_and_their_words() -> None:
+    found = 0
+    for path in chain.from_iterable((ROOT / part).rglob("*.py") for part in SOURCES):
+        for text in texts(path):
+            for command in re.findall(r"(?<![\w-])tidemark ([a-z-]+[^`.;,)>|]*)", text):
+                words = command.split()
+                name = " ".join(words[: 2 if " ".join(words[:2]) in VERBS else 1])
+                known = options(VERBS[name]) if name in VERBS else {}
+                for flag, value in pairwise([*words, ""]):
+                    if not flag.startswith("--") or flag == "--help":
+                        continue
+                    found += 1
+                    assert flag in known, (path, command)
+                    kind = known[flag].type
+                    assert not isinstance(kind, click.Choice) or value in kind.choices, command
+    assert found >= 20
 
 
 def test_every_verb_that_connects_takes_the_properties_of_kafkas_tools_but_two() -> None:

@@ -49,14 +49,16 @@ def list_all(as_json: bool) -> None:
     scenarios = [(scenario.name, ", ".join(scenario.protocols)) for scenario in SCENARIOS.values()]
     width = min(LIST_WIDTH, shutil.get_terminal_size((LIST_WIDTH, 0)).columns)
     protocols = [(protocol.name, protocol.releases) for protocol in PROTOCOLS.values()]
-    click.echo("Scenarios (tidemark model show NAME --protocol P), with their main protocols:")
+    click.echo(
+        "Scenarios (tidemark model show NAME --protocol kip-320), with their main protocols:"
+    )
     for line, scenario in zip(table(scenarios), SCENARIOS.values(), strict=True):
         indent = " " * 6
         question = textwrap.fill(
             scenario.question, width, initial_indent=indent, subsequent_indent=indent
         )
         click.echo(f"  {line}\n{question}")
-    click.echo("\nProtocols (tidemark model check --protocol P):")
+    click.echo("\nProtocols (tidemark model check --protocol kip-320):")
     click.echo("\n".join(f"  {line}" for line in table(protocols)))
     click.echo("\nInvariants (--invariant I):")
     for invariant in INVARIANTS.values():

@@ -61,7 +61,7 @@ def checked_options(connection: Connection) -> dict[str, Any]:
     check_tls(connection, options)
     log_in_with_files()
     for server in connection.bootstrap_servers:
-        parse_address(server, "bootstrap_servers")
+        parse_address(server, "--bootstrap")
     defaults = {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark"}
     return with_token_provider({**defaults, **options})
 
@@ -241,6 +241,6 @@ def _answering_servers(
         )
         raise ClusterError(
             f"no bootstrap server can be used: {detail}. "
-            "Check bootstrap_servers and the client's security options."
+            "Check --bootstrap or bootstrap_servers, and the client's security options."
         )
     return found

@@ -109,7 +109,8 @@ def _with_files_read(connection: Connection) -> dict[str, Any]:
         if given.get(name) is not None:
             raise option_error(connection, name, f"{key} is there too: give one of them")
         if not isinstance(value, str):
-            raise option_error(connection, key, "it must be a path; write it in quotes")
+            cure = "write one path" if isinstance(value, list | dict) else "write it in quotes"
+            raise option_error(connection, key, f"it must be a path; {cure}")
         given[name] = read_option(connection, key, file_text, value)
     return given
 

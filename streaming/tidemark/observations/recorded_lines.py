@@ -23,6 +23,8 @@ from tidemark.reduce.group import Fold
 from tidemark.reduce.rows import Destination, RawRecord, Row, dead_letter_row
 
 STDIN: Final = "-"
+# Makes a recording.
+RECORD: Final = "tidemark collect --to - --passes 60 > events.jsonl"
 GZIP_MAGIC: Final = b"\x1f\x8b"
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 PROGRESS_SECONDS: Final = 5.0
@@ -153,7 +155,7 @@ class LineReducer:
             reason = "" if first is None else f"Line {first.offset + 1}: {first.reason}. "
             raise TidemarkError(
                 f"no line of {', '.join(names)} can be read. {reason}Give a file with one batch of "
-                "events per line, such as `tidemark collect --to FILE` writes."
+                f"events per line, such as `{RECORD}` writes."
             )
 
     def records(self, line: Line, *destinations: Destination) -> Iterator[Record]:

@@ -7,7 +7,7 @@ from tidemark.command_line.output import echo
 from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews
-from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines
+from tidemark.observations.recorded_lines import RECORD, LineReducer, check_sources, read_lines
 
 
 def read_recording(
@@ -28,10 +28,7 @@ def read_recording(
 def choose_recorded(clusters: list[str], name: str | None, source: str) -> str:
     """The cluster with this name, or the only one. Raises ConfigError."""
     if not clusters:
-        raise ConfigError(
-            f"{source} holds no pass over a cluster; "
-            "record one with `tidemark collect --to - --passes 3`."
-        )
+        raise ConfigError(f"{source} holds no pass over a cluster; record one with `{RECORD}`.")
     if name is not None and name not in clusters:
         raise ConfigError(f"no cluster is called `{name}`; there are {', '.join(clusters)}.")
     if name is None:

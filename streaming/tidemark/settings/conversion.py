@@ -19,6 +19,8 @@ _MESSAGE: Final = re.compile(r"(.*?)(?: - at (`key` in )?`\$(.*)`)?", re.DOTALL)
 _STEP: Final = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
 # What msgspec says -> what to write instead.
 _CURES: Final = (
+    (r"Expected `str(?: \| null)?`, got `(array|object)`", "write one text"),
+    (r"Expected `str`, got `null`", "write a text, or leave it out for the default"),
     (r"Expected `str(?: \| null)?`, got", "write it in quotes"),
     (r"Expected `array[^`]*`, got", "write a list: [a, b]"),
     (r"Expected `array[^`]*` of length >= 1", "write an entry, or leave it out for the default"),

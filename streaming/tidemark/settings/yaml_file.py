@@ -73,7 +73,9 @@ def parse_yaml(data: str | bytes, source: str) -> Any:
         problem = "it is nested too deeply"
     except Exception:
         # Constructors of dates, numbers and tags raise what they like.
-        problem = "a date, a number or a tag in it has no value; write text in quotes"
+        problem = (
+            "a date, a number or a tag in it cannot be read; write text in quotes, without a tag"
+        )
     if problem is not None:
         raise ConfigError(f"{source} is not YAML: {problem}.")
     return document

@@ -16,7 +16,7 @@ import click
 from tidemark.command_line.options import config_option, load_long_running, log_options
 from tidemark.command_line.output import echo
 from tidemark.command_line.signals import signals_call
-from tidemark.core.errors import TidemarkError
+from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.core.extras import missing_package
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topics import ensure_topics
@@ -60,6 +60,8 @@ def stream(
     config: Path | None, checkpoint: str | None, once: bool, prepare: bool, standby: bool
 ) -> None:
     """Fold events into views and alerts with Spark Structured Streaming."""
+    if prepare and (once or standby):
+        raise ConfigError("--prepare runs no query; leave out --once and --standby.")
     settings = load_long_running(config, flags={"stream.checkpoint": checkpoint})
     if prepare:
         jars = prepare_java(settings)

@@ -99,17 +99,22 @@ def observe_topic(cluster: Cluster, settings: Settings, topic: str) -> ClusterVi
 
 def find_view(found: ClusterViews, cluster: str, topic: str, partition: int) -> View:
     """Raises ClusterError where the topic or the partition is not there."""
+    topics = sorted({view.topic for view in found.views(cluster) if view.topic})
     views = [view for view in found.views(cluster) if view.topic == topic]
     if not views:
+        # Others are known in a recording; of a live cluster only this one is asked for.
+        known = f"; it has {', '.join(topics[:5])}" if topics else ""
         raise ClusterError(
-            f"cluster {cluster} shows no topic {topic}, or this user may not describe it."
+            f"cluster {cluster} shows no topic {topic}"
+            f"{known or ', or this user may not describe it'}."
         )
     for view in views:
         if view.partition == partition:
             return view
+    shown = ", ".join(str(view.partition) for view in views[:5])
     raise ClusterError(
-        f"topic {topic} shows no partition {partition}: it has none, or none of its brokers "
-        "answered."
+        f"topic {topic} shows no partition {partition}, but {shown}: it has none, or none of its "
+        "brokers answered."
     )
 
 

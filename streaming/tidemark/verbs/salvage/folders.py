@@ -29,7 +29,10 @@ def saved_folders(folders: Collection[Path], place: Place | None) -> dict[Place,
             has_segments = bool(segments_of(folder))
             entries = [] if has_segments else sorted(folder.iterdir())
         except OSError as error:
-            raise ConfigError(f"cannot read {folder}: {error.strerror}.") from None
+            raise ConfigError(
+                f"cannot read {folder}: {error.strerror}. Give the folder of a partition "
+                "(orders-0), or the one that contains it."
+            ) from None
         if has_segments:
             found[_place_of(folder, place)].append(folder)
             continue

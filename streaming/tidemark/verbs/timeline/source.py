@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tidemark.assess.health import SEVERITIES
 from tidemark.assess.incident.step import is_about
@@ -13,7 +13,7 @@ from tidemark.assess.incident.timeline import Timeline
 from tidemark.assess.losses import LOSS
 from tidemark.core.codec import salvage_batch
 from tidemark.core.errors import ClusterError, ConfigError, WireError
-from tidemark.core.events import Batch, Event
+from tidemark.core.events import Batch, Event, Observation
 from tidemark.core.identity import group_of
 from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
@@ -22,6 +22,10 @@ from tidemark.observations.alerts import alerts_of_topic
 from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines
 from tidemark.settings import Settings
 from tidemark.verbs.timeline.report import LOSS_RISK
+
+# Partitions that an error names.
+SEEN: Final = 5
+TOPIC_KEEPS: Final = "; the topic of events keeps 24 hours"
 
 
 class Wanted(NamedTuple):
@@ -44,11 +48,16 @@ class TimeLines:
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
+        # The first partitions that are there.
+        self._seen: dict[str, None] = {}
         self.by_cluster = defaultdict[str, Timeline](
             lambda: Timeline(wanted.topic, wanted.partition)
         )
 
     def batch(self, batch: Batch) -> None:
+        for event in batch.events:
+            if len(self._seen) < SEEN and isinstance(event, Observation):
+                self._seen[f"{batch.cluster}/{event.topic}-{event.partition}"] = None
         if self._wanted.cluster not in {None, batch.cluster}:
             return
         for event in batch.events:
@@ -66,14 +75,17 @@ class TimeLines:
         if is_about(alert, wanted.topic, wanted.partition, line.brokers):
             line.alert(alert)
 
-    def only(self) -> tuple[str, Timeline]:
+    def _others(self) -> str:
+        return f"; there are {', '.join(self._seen)}" if self._seen else ""
+
+    def only(self, kept: str = "") -> tuple[str, Timeline]:
         """Raises ConfigError for several clusters, ClusterError for none."""
         found = {name: line for name, line in self.by_cluster.items() if line.steps}
         place = f"{self._wanted.topic}-{self._wanted.partition}"
         if not found:
             raise ClusterError(
-                f"{place} was not observed there. Check its name, --cluster, and the time: events "
-                "are kept for 24 hours."
+                f"{place} was not observed there{self._others()}. Check its name, --cluster and "
+                f"--since{kept}."
             )
         if len(found) > 1:
             raise ConfigError(
@@ -141,7 +153,7 @@ def _merged(
         lines.batch(batch)
     while rest:
         lines.alert(rest.pop())
-    return lines.only()
+    return lines.only(TOPIC_KEEPS)
 
 
 def _of_partition(batch: Batch, wanted: Wanted) -> Batch | None:
