@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -47,6 +48,9 @@ def live_cluster(settings: Settings, bootstrap: str | None, name: str | None) ->
     quiet_client_logs()
     clusters = select_clusters(settings, bootstrap, name).clusters
     require_one([cluster.name for cluster in clusters])
+    if sys.stderr.isatty():
+        servers = ", ".join(clusters[0].bootstrap_servers)
+        echo(f"connecting to {clusters[0].name} ({servers})", err=True)
     check_reachable(clusters[0])
     return clusters[0]
 

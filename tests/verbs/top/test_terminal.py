@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import operator
 import os
+import pty
 import signal
+import sys
+import tty
 from functools import partial
 
 import pytest
@@ -20,6 +23,7 @@ from tidemark.verbs.top.frame import viewport
 from tidemark.verbs.top.keys import decode_keys
 from tidemark.verbs.top.recorded import RecordedCluster
 from tidemark.verbs.top.session import STEPS
+from tidemark.verbs.top.terminal import Terminal
 from tidemark.verbs.top.ui_state import UiState, press
 
 GOLDEN = ROOT / "tests" / "testdata" / "top" / "unclean.txt"
@@ -60,6 +64,19 @@ def test_each_key_shows_the_screen_of_the_model(unclean: str) -> None:
         assert program.wait_for_end() == 0
     # The recording shows the election, the loss and the truncation, in the reviewed words.
     assert_written(GOLDEN, "\n".join(shown) + "\n")
+
+
+def test_what_follows_the_key_that_quits_is_left_for_the_shell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    user, shell = pty.openpty()
+    tty.setraw(shell)
+    os.write(user, "\x1b[Bé/xqls\r".encode())
+    with os.fdopen(shell) as standard_input:
+        monkeypatch.setattr(sys, "stdin", standard_input)
+        assert Terminal().wait_for_keys(60.0) == ["down", "é", "/", "x", "q"]
+        assert os.read(shell, 100) == b"ls\r"
+    os.close(user)
 
 
 def test_colours_a_resize_and_the_terminal_after_the_end(unclean: str) -> None:

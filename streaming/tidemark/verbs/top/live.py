@@ -50,6 +50,7 @@ class LiveCluster(Publisher):
         self.snapshot: Snapshot | None = None
         # Also gets the rows of each pass.
         self.site: RowSink | None = None
+        self.waiting = f"connected to {cluster.name}; the first pass is under way"
         self.on_pass: Callable[[], None] = lambda: None
         self._reducer = TopReducer(settings.detect)
         self._recorder = recorder

@@ -55,6 +55,8 @@ class RecordedCluster:
     """
 
     is_running: Final = True
+    # It has a pass from the start.
+    waiting: Final = ""
 
     def __init__(self, source: str, detection: Detection, cluster: str | None) -> None:
         """Raises ConfigError for a file without a pass, or with several clusters and none chosen.

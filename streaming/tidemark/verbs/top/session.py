@@ -73,7 +73,7 @@ def run_session(
     while not (state.has_quit or stop.is_set() or terminal.is_gone):
         shown = state.paused or source.snapshot
         width, height = terminal.size()
-        message = messages.current() or ("" if shown else "the first pass is under way")
+        message = messages.current() or ("" if shown else source.waiting)
         terminal.draw(frame_lines(shown, state, time.time(), width, height, message))
         if not source.is_running:
             return

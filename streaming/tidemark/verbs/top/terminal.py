@@ -80,13 +80,16 @@ class Terminal:
 
     def _read(self) -> bytes:
         try:
-            data = os.read(self._in, _READ_BYTES)
+            data = os.read(self._in, 1)
             if not data:
                 self.is_gone = True
-            while data.endswith((b"\x1b", b"\x1b[", b"\x1bO")):
-                if not select.select([self._in], [], [], _SEQUENCE_SECONDS)[0]:
+            # Byte by byte: what follows the key that quits is for the shell.
+            while data and len(data) < _READ_BYTES and not data.endswith(b"q"):
+                in_sequence = data.endswith((b"\x1b", b"\x1b[", b"\x1bO"))
+                wait = _SEQUENCE_SECONDS if in_sequence else 0.0
+                if not select.select([self._in], [], [], wait)[0]:
                     break
-                data += os.read(self._in, _READ_BYTES)
+                data += os.read(self._in, 1)
         except OSError:
             self.is_gone = True
             return b""

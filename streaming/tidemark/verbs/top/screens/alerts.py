@@ -5,11 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Final
 
+from rich.style import Style
 from rich.text import Text
 
 from tidemark.assess.causes import AlertGroup, by_cause
+from tidemark.assets import asset_root
 from tidemark.core.records import OpenAlert
 from tidemark.core.text import duration
 from tidemark.verbs.top.screens.changes import clock
@@ -20,7 +23,7 @@ COLUMNS: Final = (
     Column("severity"),
     Column("since"),
     Column("alert", width=20),
-    Column("about", width=8),
+    Column("about", width=8, limit=24),
     Column("description", rest=True),
 )
 
@@ -61,7 +64,15 @@ def alert_lines(alert: OpenAlert, now: float, width: int) -> list[Text]:
     )
     lines = [head, *map(Text, textwrap.wrap(alert.annotations["description"], width))]
     runbook = alert.annotations.get("runbook_url")
-    return lines if not runbook else [*lines, Text(runbook, "dim")]
+    return lines if not runbook else [*lines, Text(runbook, Style(dim=True, link=_url(runbook)))]
+
+
+def _url(runbook: str) -> str:
+    """What a terminal opens: the documents on this disk where nothing serves them."""
+    path, _, anchor = runbook.partition("#")
+    if "://" in path:
+        return runbook
+    return f"{Path(str(asset_root())).joinpath(path).as_uri()}#{anchor}"
 
 
 def _text(group: AlertGroup[OpenAlert]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -26,6 +27,8 @@ DIM: Final = "dim"
 # C0 and C1, of which terminals take sequences, and what ends a line.
 _CONTROLS: Final = dict.fromkeys((*range(32), *range(127, 160), 0x2028, 0x2029), "\ufffd")
 
+# Of a partition, which is one word.
+_NUMBER: Final = re.compile(r"\S+(-\d+)")
 # A text, or a text and its style.
 Cell = str | tuple[str, str]
 
@@ -34,6 +37,7 @@ Cell = str | tuple[str, str]
 class Column:
     """`width`: at least. `rest`: takes the width that is left. `optional`: left out where the
     terminal is narrow, the highest number first. `filled`: left out where every cell is empty.
+    `limit`: at most, where that leaves text for the rest.
     """
 
     title: str
@@ -42,6 +46,7 @@ class Column:
     optional: int = 0
     width: int = 0
     filled: bool = False
+    limit: int = 500
 
 
 def without_controls(line: Text) -> Text:
@@ -59,7 +64,10 @@ def lay_out(
     kept = [n for n, c in enumerate(columns) if not c.filled or any(row[n][0] for row in cells)]
     columns, cells = [columns[n] for n in kept], [[row[n] for n in kept] for row in cells]
     widths = [
-        max([len(column.title), column.width, *(len(row[n][0]) for row in cells)])
+        min(
+            max([len(column.title), column.width, *(len(row[n][0]) for row in cells)]),
+            column.limit,
+        )
         for n, column in enumerate(columns)
     ]
     shown = _fit(columns, widths, width)
@@ -95,6 +103,15 @@ def _fit(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
     return shown
 
 
+def _cut(text: str, width: int) -> str:
+    """At most so wide; a partition keeps its number, a text its beginning."""
+    if len(text) <= width:
+        return text
+    number = _NUMBER.fullmatch(text)
+    end = text[-max(len(number[1]), width // 3) :] if number and len(number[1]) < width else ""
+    return f"{text[: width - 1 - len(end)]}…{end}"
+
+
 def _line(
     columns: Sequence[Column],
     shown: list[int],
@@ -105,8 +122,7 @@ def _line(
     line = Text(no_wrap=True)
     for place, n in enumerate(shown):
         text, style = row[n]
-        if len(text) > widths[n]:
-            text = f"{text[: widths[n] - 1]}…"
+        text = _cut(text, widths[n])
         padded = text.rjust(widths[n]) if columns[n].right else text.ljust(widths[n])
         line.append(padded, style)
         if place < len(shown) - 1:
