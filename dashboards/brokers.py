@@ -14,6 +14,7 @@ from dashboards.panels import (
     lines,
     listing,
     number,
+    page,
     queries,
     sections,
     states,
@@ -33,6 +34,12 @@ from tidemark.core.metric_table import METRICS
 
 UID = frame.BROKERS
 CLUSTER = "{{kafka_cluster}}"
+TO_PAGE = page(
+    "Status page",
+    "broker",
+    cluster="${__data.fields.Cluster:percentencode}",
+    broker="${__data.fields.Broker}",
+)
 BROKER = f"{CLUSTER} broker {{{{broker}}}}"
 IMPACT = "tidemark_broker_stop_impact_partitions"
 
@@ -72,6 +79,7 @@ def _safe_to_stop() -> AnyPanel:
         units={"Lag": "s"},
         bad={**dict.fromkeys(effects, 1), "Out of sync": 1},
         words={"Answers": ANSWERS},
+        links={"Broker": [TO_PAGE]},
         absent="no broker is known",
     )
 

@@ -18,11 +18,13 @@ from grafana_foundation_sdk.models.dashboard import (
 
 from dashboards.panels import SOURCE
 from dashboards.promql import series
+from tidemark.settings import Notify
 
 OVERVIEW, TOPIC, PARTITION, BROKERS, PIPELINE = (
     f"tidemark-{name}" for name in ("overview", "topic", "partition", "brokers", "pipeline")
 )
 TAGS = ["kafka", "tidemark"]
+STATUS_PAGE = Notify().external_url
 
 
 def choice(
@@ -95,6 +97,8 @@ def make_dashboard(
     )
     for _, variable in variables:
         made = made.with_variable(variable)
+    address = dashboard.TextBoxVariable("status_page").label("Status page")
+    made = made.with_variable(address.default_value(STATUS_PAGE))
     for each in annotations:
         made = made.annotation(each)
     for panel in panels:

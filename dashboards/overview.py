@@ -14,6 +14,7 @@ from dashboards.panels import (
     link,
     listing,
     number,
+    page,
     queries,
     states,
 )
@@ -105,6 +106,8 @@ def _lists() -> list[AnyPanel]:
     by = ("kafka_cluster", "alertname", "severity")
     lag = f"topk(10, {chosen('tidemark_topic_replica_lag_seconds_max')} > 0)"
     handed = {"kafka_cluster": "${__data.fields.Cluster}", "topic": "${__data.fields.Topic}"}
+    cluster = "${__data.fields.Cluster:percentencode}"
+    to_topic = page("Status page", "topic", cluster=cluster, topic="${__data.fields.Topic}")
     return [
         listing(
             15,
@@ -115,7 +118,7 @@ def _lists() -> list[AnyPanel]:
             sort="Lag",
             units={"Lag": "s"},
             bad={"Lag": 2},
-            links={"Topic": [link("Topic", frame.TOPIC, **handed)]},
+            links={"Topic": [link("Topic", frame.TOPIC, **handed), to_topic]},
             absent="no known lag",
         ),
         listing(

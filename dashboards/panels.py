@@ -98,6 +98,12 @@ def link(title: str, uid: str, **variables: str) -> DashboardLink:
     )
 
 
+def page(title: str, path: str, **parameters: str) -> DashboardLink:
+    """A link to the status page of `tidemark export`, whose address is a variable."""
+    query = "&".join(f"{name}={value}" for name, value in parameters.items())
+    return DashboardLink(title=title, url=f"${{status_page:raw}}/{path}?{query}")
+
+
 def number(
     panel_id: int,
     title: str,

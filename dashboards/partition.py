@@ -17,6 +17,7 @@ from dashboards.panels import (
     lines,
     link,
     number,
+    page,
     queries,
     states,
 )
@@ -27,6 +28,13 @@ OF_TOPIC = {"kafka_cluster": "$kafka_cluster", "topic": "$topic"}
 BROKER = "broker {{broker}}"
 TO_BROKERS = link(
     "Brokers", frame.BROKERS, kafka_cluster="$kafka_cluster", broker="${__field.labels.broker}"
+)
+TO_PAGE = page(
+    "Status page",
+    "partition",
+    cluster="${kafka_cluster:percentencode}",
+    topic="${topic:percentencode}",
+    partition="${partition}",
 )
 
 
@@ -99,7 +107,7 @@ def _logs() -> list[AnyPanel]:
             from_zero=False,
             dashed="high watermark",
             absent=NO_DETAIL,
-            links=[TO_BROKERS],
+            links=[TO_BROKERS, TO_PAGE],
         ),
         lines(
             8,
@@ -108,7 +116,7 @@ def _logs() -> list[AnyPanel]:
             queries((_of("tidemark_replica_lag_records"), BROKER)),
             unit="short",
             absent=NO_DETAIL,
-            links=[TO_BROKERS],
+            links=[TO_BROKERS, TO_PAGE],
         ),
     ]
 

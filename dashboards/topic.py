@@ -16,6 +16,7 @@ from dashboards.panels import (
     link,
     listing,
     number,
+    page,
     queries,
     states,
 )
@@ -82,6 +83,15 @@ def _numbers() -> list[AnyPanel]:
     ]
 
 
+TO_PAGE = page(
+    "Status page",
+    "partition",
+    cluster="${kafka_cluster:percentencode}",
+    topic="${topic:percentencode}",
+    partition="${__data.fields.Partition}",
+)
+
+
 def _partitions() -> AnyPanel:
     handed = {
         "kafka_cluster": "$kafka_cluster",
@@ -105,7 +115,7 @@ def _partitions() -> AnyPanel:
         sort="Lag",
         units={"Lag": "s", "Leader": "none", "Epoch": "none"},
         bad={"Lag": 2},
-        links={"Partition": [link("Partition", frame.PARTITION, **handed)]},
+        links={"Partition": [link("Partition", frame.PARTITION, **handed), TO_PAGE]},
         absent=NO_DETAIL,
     )
 

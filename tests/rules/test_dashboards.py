@@ -23,6 +23,8 @@ from tests.conftest import ROOT, need
 from tests.dashboards.boards import FILES, load
 from tests.metric_table import definition_of
 from tidemark.core.metric_table import METRICS
+from tidemark.settings import Notify
+from tidemark_exporters.pages.page_definitions import PAGES
 
 PANELS = {"stat", "timeseries", "state-timeline", "table"}
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -357,7 +359,8 @@ VARIABLES_OF = {
 @each_dashboard
 def test_variables_are_the_data_source_and_the_labels_of_the_dashboard(path: Path) -> None:
     variables = {variable["name"]: variable for variable in load(path)["templating"]["list"]}
-    assert list(variables) == ["datasource", *VARIABLES_OF[path.stem]]
+    assert list(variables) == ["datasource", *VARIABLES_OF[path.stem], "status_page"]
+    assert variables["status_page"]["query"] == Notify().external_url
     assert (variables["datasource"]["type"], variables["datasource"]["query"]) == (
         "datasource",
         "prometheus",
@@ -391,6 +394,11 @@ def test_links_lead_to_existing_dashboards_and_set_all_their_variables(path: Pat
         assert uid in VARIABLES_OF, url
         assert {"${__url_time_range}", "${datasource:queryparam}"} <= set(arguments.split("&"))
         assert set(re.findall(r"var-(\w+)=", arguments)) == set(VARIABLES_OF[uid]), url
+    takes = {name: VARIABLES_OF.get(f"tidemark-{name}", ["", "broker"])[1:] for name in PAGES}
+    pages = re.findall(r'{status_page:raw}/(\w+)\?cluster=\$([^"]+)', json.dumps(document))
+    assert pages or path.stem == "tidemark-pipeline"
+    for name, query in pages:
+        assert re.findall(r"&(\w+)=\$", query) == takes[name]
 
 
 def test_links_lead_from_the_overview_down_to_a_partition() -> None:
