@@ -8,9 +8,7 @@ from typing import Any
 import yaml
 
 from tidemark.core.records import Severity
-from tidemark.detect.thresholds import Detection
-
-RUNBOOKS = Detection().runbook_url
+from tidemark.detect.thresholds import RUNBOOK_URL
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Rule:
         rule["annotations"] = {
             "summary": self.summary,
             "description": self.description,
-            "runbook_url": f"{RUNBOOKS}#{self.alert.lower()}",
+            "runbook_url": f"{RUNBOOK_URL}#{self.alert.lower()}",
         }
         return rule
 

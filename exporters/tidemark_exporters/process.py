@@ -99,7 +99,12 @@ class Exporter:
         }
         self.site = Site(
             self.metrics.registry.render,
-            Pages(self.table, settings.export.stale_seconds, self._waits_for),
+            Pages(
+                self.table,
+                settings.export.stale_seconds,
+                self._waits_for,
+                dashboard_url=settings.notify.dashboard_url,
+            ),
         )
         self._views: TopicReader
         self._alerts: TopicReader

@@ -31,6 +31,14 @@ SHOWN = {
     "document": "/docs/runbooks",
     "not-found": "/topic?cluster=east&topic=gone",
 }
+# Of the cells that have words: the width of the narrowest, and the most lines for 100 characters.
+CELLS = """
+  const cells = [...document.querySelectorAll("main td, main tbody th, main dd, main article p")]
+    .filter((cell) => cell.checkVisibility() && cell.innerText.length > 24);
+  const lines = (cell) => cell.clientHeight / parseFloat(getComputedStyle(cell).lineHeight);
+  [Math.min(...cells.map((cell) => cell.clientWidth), 390),
+   Math.max(...cells.map((cell) => 100 * (lines(cell) - 1) / cell.innerText.length), 0)]
+"""
 # The others are taken wide and light, and narrow and dark.
 FOUR_WAYS = {"clusters", "partition", "alerts"}
 
@@ -41,6 +49,29 @@ def test_no_page_scrolls_sideways(chromium: Chromium, exporter: Exporter, width:
     for path in SHOWN.values():
         tab.open(exporter.url + path)
         assert tab.run("document.documentElement.scrollWidth") <= width, path
+
+
+def test_on_a_phone_no_column_collapses(chromium: Chromium, exporter: Exporter) -> None:
+    exporter.fill(table(realistic_views()))
+    tab = chromium.page(width=390, height=844)
+    for path in SHOWN.values():
+        tab.open(exporter.url + path)
+        narrowest, lines = tab.run(CELLS)
+        assert narrowest >= 140 and lines <= 6, path
+
+
+def test_an_open_incident_is_on_the_first_screen(chromium: Chromium, exporter: Exporter) -> None:
+    for width, height in ((390, 844), (1280, 900)):
+        tab = exporter.open(chromium, PARTITION, width=width, height=height)
+        shown, bottom = tab.run(
+            "const first = document.querySelector('.first');"
+            "[first.innerText, first.getBoundingClientRect().bottom]"
+        )
+        assert bottom <= height
+        for words in ("22 committed records", "[1000240, 1000262)", "broker 2", "Do this first"):
+            assert words in shown
+        tab.run("document.querySelector('.first .next a').click()")
+        tab.wait_until("document.body?.innerText.includes('/broker-2')")
 
 
 @pytest.mark.parametrize("width", [1280, 390])

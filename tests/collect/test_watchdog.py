@@ -28,7 +28,7 @@ BLIND: Key = ("c", "no_broker")
 def watchdog(ages: dict[Key, float], url: str = "http://127.0.0.1:1/s3cret") -> CollectorWatchdog:
     client = watchdog_client(Collect(watchdog_url=url))
     assert client is not None
-    return CollectorWatchdog(client, 30.0, "k", lambda: ages, "http://runbooks.example")
+    return CollectorWatchdog(client, 30.0, "k", lambda: ages, "http://export.example/")
 
 
 def post(dog: CollectorWatchdog, now: float, *, success: bool = True) -> list[dict[str, Any]]:
@@ -59,7 +59,9 @@ def test_an_alert_fires_at_the_limit_repeats_and_resolves() -> None:
         "collector": "k",
         "reason": "no_broker",
     }
-    assert alert["annotations"]["runbook_url"] == "http://runbooks.example#tidemarkcollectorblind"
+    assert alert["annotations"]["runbook_url"] == (
+        "http://export.example/docs/runbooks/tidemarkcollectorblind?cluster=c"
+    )
     ages[BLIND] = 60.0
     assert post(dog, 1_055.0) == []
     (again,) = post(dog, 1_086.0)
@@ -138,7 +140,7 @@ def test_the_address_and_the_token_may_come_from_files(tmp_path: Path) -> None:
         options = Collect(watchdog_url_file=str(url), watchdog_authorization_file=str(token))
         client = watchdog_client(options)
         assert client is not None
-        dog = CollectorWatchdog(client, 30.0, "k", lambda: {BLIND: 40.0}, "http://runbooks.example")
+        dog = CollectorWatchdog(client, 30.0, "k", lambda: {BLIND: 40.0}, "http://export.example/")
         ((_, body),) = dog.check(1_000.0)
         assert dog._post(body)
         assert [each.name for each in receiver.alerts()] == ["TidemarkCollectorBlind"]

@@ -19,7 +19,6 @@ def fired(cluster: str = "east", *, firing: bool = True) -> Alert:
         "For 30 s.",
         starts_at=NOW - 2.5,
         at=NOW,
-        runbook_url="http://runbooks.example",
         firing=firing,
         labels={"kafka_cluster": cluster},
     )

@@ -22,6 +22,7 @@ import yaml
 from tests.conftest import ROOT, need
 from tests.delivery.services import RealAlertmanager, wait_for
 from tests.export.make import alert
+from tidemark.settings import Notify
 from tidemark_exporters.notify.payload import alertmanager_alert
 
 FOLDER = ROOT / "deploy" / "alertmanager"
@@ -118,8 +119,8 @@ def manager(
 
 def post(manager: RealAlertmanager, state: str = "firing", **options: Any) -> None:
     made = alert(at=time.time(), broker=None, evidence={"proven": [5, 12]}, **options)
-    document = alertmanager_alert(made, state, time.time() - 5, time.time(), 120, EXTERNAL)
-    document["annotations"]["runbook_url"] = f"{EXTERNAL}/docs/runbooks#x"
+    notify, now = Notify(external_url=EXTERNAL), time.time()
+    document = alertmanager_alert(made, state, now - 5, now, 120, notify)
     assert requests.post(f"{manager.url}/api/v2/alerts", json=[document], timeout=5).ok
 
 
@@ -133,7 +134,8 @@ def test_a_receiver_shows_the_first_line_the_range_and_the_links(
     post(manager, name="KafkaCommittedDataLoss", severity="critical")
     wait_for(lambda: endpoint.of(path, LINE), 20, name)
     shown = endpoint.of(path, LINE)[0]
-    links = (f"{EXTERNAL}/docs/runbooks#x", f"{EXTERNAL}/partition?cluster=east")
+    runbook = f"{EXTERNAL}/docs/runbooks/kafkacommitteddataloss?cluster=east"
+    links = (runbook, f"{EXTERNAL}/partition?cluster=east")
     expected = (f"1 firing: {LINE}", "offsets 5-12 (", word, *links)
     assert [text for text in expected if text not in shown] == []
     post(manager, "resolved", name="KafkaCommittedDataLoss", severity="critical")

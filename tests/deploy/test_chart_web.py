@@ -48,7 +48,7 @@ def test_probes_services_and_monitors_follow_the_ports_and_tls_of_the_configurat
     assert (secure["port"], secure["scheme"]) == ("https", "https")
     assert secure["tlsConfig"] == SECURE["serviceMonitor"]["tlsConfig"]
     assert plain["basicAuth"] == secure["basicAuth"] == BASIC
-    assert settings.detect.runbook_url == "https://kafka-tidemark-export.n:9754/docs/runbooks"
+    assert settings.notify.external_url == "https://kafka-tidemark-export.n:9754"
 
 
 def test_a_web_file_without_tls_is_probed_in_plain_text(tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def test_each_process_listens_where_it_is_probed_and_scraped(tmp_path: Path) -> 
     assert len(services) == 3
     assert all(selected <= service["metadata"]["labels"].items() for service in services)
     # The alerts and the rules lead to the service of the export process.
-    assert settings.detect.runbook_url == "http://kafka-tidemark-export.n:9754/docs/runbooks"
+    assert settings.notify.external_url == "http://kafka-tidemark-export.n:9754"
     assert "kafka-tidemark-export" in {service["metadata"]["name"] for service in services}
 
 
@@ -288,7 +288,6 @@ def test_links_lead_through_the_ingress_and_the_monitor_finds_the_release(tmp_pa
     assert backend["name"] in {each["metadata"]["name"] for each in of_kind(documents, "Service")}
     settings = configured(tmp_path, documents)
     assert settings.notify.external_url == "https://kafka.example.org"
-    assert settings.detect.runbook_url == "https://kafka.example.org/docs/runbooks"
     assert monitor["metadata"]["namespace"] == "monitoring"
     assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["n"]}
     for endpoint in monitor["spec"]["endpoints"]:

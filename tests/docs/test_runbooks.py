@@ -21,20 +21,21 @@ from tests.docs.test_docs import anchors
 from tests.docs.texts import missing_texts
 from tests.verbs.recordings import alerts_of, trace
 from tidemark.core.identity import alert_name, group_of
+from tidemark.core.links import broker_to_save, runbook_path
 from tidemark.core.records import Alert, view_key
 from tidemark.detect import DETECTORS
 from tidemark.detect.detector import Detector
-from tidemark.detect.thresholds import Detection
 from tidemark.settings import Topics
 from tidemark_exporters.notify.derived_alerts import Heartbeat
-from tidemark_exporters.notify.payload import annotations_of
 from tidemark_exporters.pages import listing
+from tidemark_exporters.pages.documentation import runbooks
 from tidemark_exporters.pages.query import Query
+from tidemark_exporters.pages.runbook_values import read_values
 
 RUNBOOKS = ROOT / "docs" / "runbooks.md"
 ALERTS = ROOT / "docs" / "alerts.md"
 SCENARIOS = ROOT / "tests" / "testdata" / "detect"
-PARTS = ["Meaning", "Impact", "Diagnosis", "Mitigation", "When to escalate"]
+PARTS = ["Do first", "Impact", "Diagnosis", "Mitigation", "When to escalate", "Meaning"]
 TEXT = RUNBOOKS.read_text(encoding="utf-8")
 # The options that both Kafka 3.x and 4.x take.
 KAFKA = json.loads(
@@ -105,6 +106,8 @@ def test_each_section_has_its_parts_in_order_and_something_to_paste(alert: str, 
     parts = re.split(r"^\*\*[\w ]+\.\*\* *", text, flags=re.MULTILINE)[1:]
     assert min(len(part.strip()) for part in parts) >= len("None."), "a part says nothing"
     assert blocks(parts[PARTS.index("Diagnosis")]), "nothing to paste in Diagnosis"
+    first = [line for line in parts[0].splitlines() if line.strip() and "```" not in line]
+    assert len(first) <= 5
     assert text.count("```") == 2 * len(blocks(text)), "a block that is not ```sh is not checked"
 
 
@@ -233,8 +236,8 @@ def test_the_command_that_loses_records_occurs_once_and_after_its_warning() -> N
 
 
 @pytest.mark.parametrize("alert", [*DETECTED, *own_alerts()])
-def test_runbook_addresses_end_in_an_anchor_of_the_page(alert: str) -> None:
-    assert urlsplit(Detection().runbook_url).path == f"/docs/{RUNBOOKS.stem}"
+def test_each_alert_has_a_page_and_the_former_anchor(alert: str) -> None:
+    assert f"runbooks/{alert.lower()}" in runbooks()
     assert alert.lower() in anchors(RUNBOOKS)
 
 
@@ -248,7 +251,7 @@ def walked(alert: Alert) -> list[str]:
         "TOPIC": alert.labels["topic"],
         "PARTITION": alert.labels["partition"],
         "BROKER": str(alert.evidence["leader"]),
-        "OLD_LEADER": annotations_of(alert)["leader_before"],
+        "OLD_LEADER": str(broker_to_save(alert.evidence)),
     }
     parts = re.split(r"^##? (.+)$", TEXT, flags=re.MULTILINE)
     by_anchor = {
@@ -281,13 +284,13 @@ def test_no_command_saves_the_log_of_the_broker_in_the_label() -> None:
         assert "`leader_before`" in dict(sections())[name]
 
 
-def test_alerts_that_fire_lead_to_the_page() -> None:
+def test_alerts_that_fire_lead_to_their_pages() -> None:
     """Those of a recorded unclean election, and the heartbeat, which the exporter raises."""
     assert "KafkaCommittedDataLoss" in {alert.labels["alertname"] for alert in UNCLEAN}
-    for alert in [*UNCLEAN, Heartbeat(60.0, Detection().runbook_url, 0.0).alert(1.0)]:
-        page, _, anchor = alert.annotations["runbook_url"].partition("#")
-        assert (page, anchor) == (Detection().runbook_url, alert.labels["alertname"].lower())
-        assert anchor in anchors(RUNBOOKS)
+    for alert in [*UNCLEAN, Heartbeat(60.0, 0.0).alert(1.0)]:
+        path, _, query = runbook_path(alert).partition("?")
+        assert path.removeprefix("docs/") in runbooks()
+        assert dict(read_values(query)).get("cluster") == alert.labels.get("kafka_cluster")
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda detector: detector.id)

@@ -502,7 +502,7 @@ def test_the_progress_of_the_metadata_quorum() -> None:
             2: NodeState(NOW),
         }
     )
-    rules = Rules(3, 2, 1.0, "", {})
+    rules = Rules(3, 2, 1.0, {})
     quorum, *_ = cluster_views(
         state, "east", rules, collector="c", pass_number=1, period_ms=1000.0, now=NOW
     )

@@ -25,6 +25,7 @@ from tests.notify.rig import (
     window,
 )
 from tidemark.core.identity import fingerprint
+from tidemark.core.links import runbook_path
 from tidemark.core.text import rfc3339
 from tidemark_exporters.notify import alertmanager
 from tidemark_exporters.notify.alertmanager import RESEND_SECONDS, RESOLVED_SECONDS
@@ -51,7 +52,8 @@ def test_new_alerts_are_posted_at_once_and_open_ones_every_30_seconds(rig: Rig) 
         [
             {
                 "labels": fired.labels,
-                "annotations": fired.annotations,
+                "annotations": fired.annotations
+                | {"runbook_url": f"http://tidemark.example/{runbook_path(fired)}"},
                 "startsAt": "2027-01-15T08:00:00.000Z",
                 "endsAt": "2027-01-15T08:02:02.000Z",
                 "generatorURL": "http://tidemark.example/partition?cluster=east&topic=orders"

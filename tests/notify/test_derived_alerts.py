@@ -66,7 +66,7 @@ def test_views_assert_only_alerts_with_a_record(alerts: OpenAlerts) -> None:
 
 
 def stalled(*clusters: str) -> StalledStreams:
-    return StalledStreams(clusters, 30.0, "http://runbooks.example", NOW)
+    return StalledStreams(clusters, 30.0, NOW)
 
 
 def test_a_cluster_gets_time_for_its_first_view() -> None:

@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 from tests.export.make import NOW, alert
 from tidemark.core.records import Alert
 from tidemark.core.text import rfc3339
-from tidemark.settings import Receiver
+from tidemark.settings import Notify, Receiver
 from tidemark_exporters.notify.groups import Group
 from tidemark_exporters.notify.payload import alert_url, alertmanager_alert, webhook_body
 
 HOOK = Receiver(name="hook", url="http://127.0.0.1:1/")
 GROUP = {"kafka_cluster": "east", "broker": "2"}
+NOTIFY = Notify(external_url="http://tidemark.example/", dashboard_url="https://grafana.example")
 
 
 def body(
     *alerts: Alert, receiver: Receiver = HOOK, group: dict[str, str] = GROUP
 ) -> dict[str, Any]:
-    text, _ = webhook_body(alerts, Group(group), receiver, "http://tidemark.example/")
+    text, _ = webhook_body(alerts, Group(group), receiver, NOTIFY)
     decoded: dict[str, Any] = json.loads(text)
     return decoded
 
@@ -37,7 +38,14 @@ def test_a_batch_has_links_group_and_receiver() -> None:
     assert document["groupKey"] == '{}/{receiver="hook"}:{broker="2", kafka_cluster="east"}'
     assert document["externalURL"] == "http://tidemark.example/"
     (one,) = document["alerts"]
-    assert one["annotations"] == {"summary": "A sentence.", "description": "7 records behind"}
+    assert one["annotations"] == {
+        "summary": "A sentence.",
+        "description": "7 records behind",
+        "runbook_url": "http://tidemark.example/docs/runbooks/kafkafollowerlag"
+        "?cluster=east&topic=orders&partition=0&broker=2",
+        "dashboard_url": "https://grafana.example/d/tidemark-partition"
+        "?var-kafka_cluster=east&var-topic=orders&var-partition=0&var-broker=2",
+    }
     assert one["generatorURL"] == (
         "http://tidemark.example/partition?cluster=east&topic=orders&partition=0"
         f"#alert-{fired.fingerprint}"
@@ -145,7 +153,7 @@ def test_tidemarks_own_alerts_link_to_the_first_page() -> None:
 
 def test_the_message_id_depends_on_the_transitions_alone() -> None:
     def id_of(*alerts: Alert) -> str:
-        _, message_id = webhook_body(alerts, Group(GROUP), HOOK, "http://x/")
+        _, message_id = webhook_body(alerts, Group(GROUP), HOOK, NOTIFY)
         return message_id
 
     one, two = alert(), alert(partition="1")
@@ -175,13 +183,13 @@ def test_times_are_rfc_3339_in_utc(seconds: float) -> None:
 
 def test_a_posted_alert_never_ends_before_it_starts() -> None:
     fired = alert(starts_at=NOW - 3, at=NOW)
-    posted = alertmanager_alert(fired, "firing", fired.at, NOW, 120.0, "http://x")
+    posted = alertmanager_alert(fired, "firing", fired.at, NOW, 120.0, NOTIFY)
     assert (posted["startsAt"], posted["endsAt"]) == (rfc3339(NOW), rfc3339(NOW + 120))
     # The collector's clock is ahead: the alert ends now all the same, and does not start after it.
     ahead = alert(state="resolved", starts_at=NOW + 50, at=NOW + 60, reason="cleared")
-    posted = alertmanager_alert(ahead, "resolved", NOW + 53, NOW, 120.0, "http://x")
+    posted = alertmanager_alert(ahead, "resolved", NOW + 53, NOW, 120.0, NOTIFY)
     assert (posted["startsAt"], posted["endsAt"]) == (rfc3339(NOW), rfc3339(NOW))
     assert posted["annotations"]["reason"] == "cleared"
-    late = alertmanager_alert(ahead, "firing", NOW + 53, NOW, 120.0, "http://x", NOW - 9)
+    late = alertmanager_alert(ahead, "firing", NOW + 53, NOW, 120.0, NOTIFY, NOW - 9)
     assert "reason" not in late["annotations"]
     assert late["annotations"]["stale_since"] == rfc3339(NOW - 9)

@@ -38,6 +38,7 @@ def lost_evidence() -> dict[str, Any]:
         "leader_before": 2,
         "committed_seen_at": NOW - 64.0,
         "written_between": [NOW - 70.0, NOW - 64.0],
+        "records_held_by": [{"broker": 2, "state": "held", "held_to": 1_000_271}],
         "lineage": [[7, 1_000_240], [8, 1_000_300]],
         "read_at": [NOW - 41.0, NOW - 40.0],
         "confidence": "proven",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from http import HTTPStatus
 from urllib.parse import urljoin
 
@@ -11,9 +13,8 @@ from tests.conftest import ROOT
 from tests.docs.test_docs import anchors
 from tests.pages.make import site
 from tests.pages.markup import page
-from tidemark.core.identity import alert_name
-from tidemark.detect import DETECTORS
-from tidemark_exporters.pages.documentation import CHAPTERS, DOCUMENTS, PAGES
+from tidemark_exporters.pages.documentation import CHAPTERS, DOCUMENTS, PAGES, runbooks
+from tidemark_exporters.pages.runbook_values import fill
 
 every = pytest.mark.parametrize("name", sorted(PAGES))
 
@@ -31,19 +32,62 @@ def test_a_document_is_a_page_and_its_links_lead_to_pages(name: str) -> None:
         if not target or target.startswith(("http://", "https://")):
             continue
         document, _, anchor = urljoin(f"/docs/{name}", target).partition("#")
-        assert document.removeprefix("/docs/") in PAGES, target
-        assert anchor in {"", *anchors(ROOT / f"{document[1:]}.md")}, target
+        document = document.removeprefix("/docs/")
+        assert document in PAGES | runbooks().keys(), target
+        assert not anchor or anchor in anchors(ROOT / "docs" / f"{document}.md"), target
 
 
-def test_the_contents_list_the_headings() -> None:
-    contents = page(site(), "/docs/runbooks").one("nav", class_="contents")
-    assert {link.attributes["href"] for link in contents.all("a")} >= {
-        f"#{alert_name(detector).lower()}" for detector in DETECTORS
-    }
+def test_the_runbooks_lead_on_from_their_former_anchors_with_the_values() -> None:
+    root = page(site(), "/docs/runbooks", cluster="east", topic="a b")
+    (entry,) = [item for item in root.all("li") if item.all("a", id="kafkaoffline")]
+    address = entry.all("a")[-1].attributes["href"]
+    assert address == "runbooks/kafkaoffline?cluster=east&topic=a+b"
+    single = page(site(), "/docs/runbooks/kafkaoffline", cluster="east", topic="a b")
+    assert single.one("article").all("p")[0].text.startswith("Do first. ")
+    links = {link.attributes.get("href") for link in single.one("article").all("a")}
+    assert "../runbooks?cluster=east&topic=a+b#save-a-log" in links
+    assert "../runbooks/kafkaquorumunhealthy?cluster=east&topic=a+b" in links
+    assert "../guide#before-you-elect-a-leader" in links
+
+
+def read_by_a_shell(script: str, **environment: str) -> list[str]:
+    """The words that each command of a runbook gets; those that a shell refuses are left out."""
+    printed = "".join(f"(printf '%s\\0' {line}\n)\n" for line in script.splitlines())
+    ran = subprocess.run(
+        ["sh", "-c", printed], env=environment, capture_output=True, text=True, check=False
+    )
+    return ran.stdout.split("\0")
+
+
+@pytest.mark.parametrize(
+    "topic", ["orders", "-x.y_z", "a b", "$(id)`id`", "'\"\\;&|<b>*?#", "ä$HOME"]
+)
+def test_a_value_stays_one_word_of_its_command(topic: str) -> None:
+    script = "a $TOPIC-$PARTITION \"t=$TOPIC&x\" '$TOPIC' # it's $TOPIC\n"
+    filled = fill(script, {"topic": topic, "partition": "3"})
+    words = ["a", f"{topic}-3", f"t={topic}&x", "$TOPIC"]
+    assert read_by_a_shell(filled)[:-1] == words
+    shown = page(site(), "/docs/runbooks/kafkacommitteddataloss", topic=topic, partition=3)
+    copied = next(each.text for each in shown.all("pre") if "cp -a" in each.text)
+    assert f"/{shlex.quote(topic)}-3 " in copied
+
+
+def test_a_value_that_is_not_known_is_not_run() -> None:
+    script = 'export TOPIC=example\ncp $LOGDIR/$TOPIC "$SAFE/x"\n'
+    assert read_by_a_shell(fill(script, {"topic": "a"}))[:-1] == ["export", "TOPIC=a"]
+    assert fill(script, {}).startswith("# export TOPIC=example\n")
+    known = read_by_a_shell(fill(script.splitlines()[1], {"topic": "a"}), LOGDIR="/d e", SAFE="/s")
+    assert known[:-1] == ["cp", "/d e/a", "/s/x"]
+
+
+def test_the_search_finds_sections_and_the_runbook_first() -> None:
+    first = page(site(), "/docs", q="kafkaoffline").one("main").all("a")[0]
+    assert first.attributes["href"] == "docs/runbooks/kafkaoffline#kafkaoffline"
+    assert "No section" in page(site(), "/docs", q="no-such-word").one("main").text
 
 
 def test_the_list_has_every_document_of_the_project() -> None:
-    titles = [link.text for link in page(site(), "/docs").one("main").all("a")]
+    titles = [link.text for link in page(site(), "/docs").one("ul", class_="documents").all("a")]
     assert titles == list(DOCUMENTS.values())
     present = {path.stem for path in (ROOT / "docs").glob("*.md")}
     # Of interest to who changes Tidemark.
@@ -79,8 +123,12 @@ def test_an_address_in_the_former_page_leads_on_to_the_chapter() -> None:
                 *("/docs/nothing", "/docs/", "/docs/../pyproject", "/docs/runbooks/", "/docs/a/b"),
             )
         ),
-        # A document takes no parameters.
+        # Only runbooks take parameters, and each its own kind.
+        ("/docs/guide", "topic=a", HTTPStatus.BAD_REQUEST),
         ("/docs/runbooks", "q=1", HTTPStatus.BAD_REQUEST),
+        ("/docs/runbooks/kafkaoffline", "old_leader=$(id)", HTTPStatus.BAD_REQUEST),
+        ("/docs/runbooks/kafkaoffline", "topic=a%1b%5b201~b", HTTPStatus.BAD_REQUEST),
+        ("/docs/runbooks/kafkaoffline", f"topic={'a' * 256}", HTTPStatus.BAD_REQUEST),
     ],
 )
 def test_another_address_is_refused(path: str, query: str, status: HTTPStatus) -> None:

@@ -25,7 +25,6 @@ from tidemark_exporters.pages.text import (
     page_address,
     utc_time,
     visible,
-    web_address,
 )
 
 
@@ -82,25 +81,6 @@ def test_page_addresses_escape_values_and_omit_null() -> None:
     )
     assert page_address("topics") == "topics"
     assert page_address("topic", topic="\ud800") == "topic?topic=%3F"
-
-
-@pytest.mark.parametrize(
-    ("address", "is_web"),
-    [
-        ("https://example.org/alerts.md#kafkaoffline", True),
-        ("http://127.0.0.1:8000/x", True),
-        ("javascript:alert(1)", False),
-        ("JaVaScRiPt://example.org/%0aalert(1)", False),
-        ("data:text/html,x", False),
-        ("//example.org", False),
-        ("https://", False),
-        ("https://exa mple.org", False),
-        ("https://[::1", False),
-        ("", False),
-    ],
-)
-def test_only_web_addresses_become_links(address: str, is_web: bool) -> None:
-    assert web_address(address) == (address if is_web else None)
 
 
 def test_lost_ranges_and_when_they_were_written() -> None:

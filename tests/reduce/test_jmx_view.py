@@ -12,7 +12,7 @@ from tidemark.reduce.jmx_view import FRESH_SECONDS, SETTLE_SECONDS, jmx_view
 from tidemark.reduce.life_cycle import Rules
 from tidemark.reduce.views import cluster_views
 
-RULES = Rules(3, 2, 86_400_000.0, "", {})
+RULES = Rules(3, 2, 86_400_000.0, {})
 
 
 def state(at: float, **figures: Any) -> BrokerState:

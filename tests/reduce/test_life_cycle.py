@@ -27,7 +27,7 @@ from tidemark.reduce.life_cycle import (
 )
 
 SCOPE = Scope("main", "orders", 0)
-RULES = Rules(3, 2, 60_000.0, "", DETECTORS)
+RULES = Rules(3, 2, 60_000.0, DETECTORS)
 ONE_PASS = RULES._replace(fire_passes=1, clear_passes=1)
 STALLED, LAG, OFFLINE = (DETECTORS[name] for name in ("HW_STALLED", "FOLLOWER_LAG", "OFFLINE"))
 HELD = Condition("warning", "stalled")

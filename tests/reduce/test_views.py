@@ -21,7 +21,7 @@ from tidemark.reduce.schedule import refresh_at
 from tidemark.reduce.views import REPORT_SECONDS, cluster_views, partition_view
 
 NOW = 1_000.0
-RULES = Rules(3, 2, 86_400_000.0, "", {})
+RULES = Rules(3, 2, 86_400_000.0, {})
 
 
 @pytest.mark.parametrize(

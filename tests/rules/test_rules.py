@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from dashboards import replication_rules
-from dashboards.alerting import RUNBOOKS
 from tests.conftest import ROOT, need
 from tests.rules.promtool import Case, event_cases, rolling_restart, state_cases, watched
 from tidemark.core.identity import alert_name
 from tidemark.core.metric_table import METRICS
 from tidemark.detect import DETECTORS
+from tidemark.detect.thresholds import RUNBOOK_URL
 from tidemark_exporters.export.counters import EventCounters
 
 PROMETHEUS = ROOT / "dashboards" / "prometheus"
@@ -123,7 +123,7 @@ def test_each_health_alert_fires_in_a_test() -> None:
 def test_each_alert_has_annotations_and_a_severity(rule: dict[str, Any]) -> None:
     annotations = rule["annotations"]
     assert annotations.keys() == {"summary", "description", "runbook_url"}
-    assert annotations["runbook_url"] == f"{RUNBOOKS}#{rule['alert'].lower()}"
+    assert annotations["runbook_url"] == f"{RUNBOOK_URL}#{rule['alert'].lower()}"
     assert "{{" not in annotations["summary"]
     # The severity is that of the rule, or a label of the series.
     own = rule.get("labels", {}).get("severity")

@@ -149,8 +149,8 @@ from tidemark.web.options import WebFile
         ),
         ("export: {listen: '9754'}", "export.listen: it is not host:port"),
         (
-            "detect: {runbook_url: 'https://u:s3cret@r.example.org/'}",
-            "detect.runbook_url: every alert shows this URL",
+            "notify: {dashboard_url: 'https://u:s3cret@r.example.org/'}",
+            "notify.dashboard_url: every alert shows this URL",
         ),
         (
             "notify: {external_url: 'https://s3cret@t.example.org/'}",
@@ -214,8 +214,8 @@ def test_a_section_is_no_near_word_for_an_option_of_its_name(tmp_path: Path) -> 
 
 
 def test_an_at_sign_in_the_path_of_a_published_url_is_no_login(tmp_path: Path) -> None:
-    url = "https://r.example.org/@team/runbooks"
-    assert load(f"detect: {{runbook_url: '{url}'}}", tmp_path).detect.runbook_url == url
+    url = "https://r.example.org/@team/tidemark"
+    assert load(f"notify: {{external_url: '{url}'}}", tmp_path).notify.external_url == url
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ class AlertmanagerState(ReceiverState):
             current.fired_at,
             now,
             ENDS_AFTER_SECONDS,
-            self._notify.external_url,
+            self._notify,
             stale_since,
             self._groups.cause_of(item.fingerprint),
         )

@@ -73,7 +73,6 @@ class Delivery:
         self._stalled = StalledStreams(
             [cluster.name for cluster in settings.clusters],
             settings.export.stale_seconds,
-            settings.detect.runbook_url,
             clock(),
         )
         self._open_windows: dict[str, float] = {}
@@ -242,11 +241,11 @@ def make_delivery(
     Attached to `ends` where they are known: see `Delivery.attach`. Else only alerts about Tidemark
     itself are delivered until it is. With `failures`, a receiver that fails stops no other.
     """
-    notify, runbook_url, now = settings.notify, settings.detect.runbook_url, clock()
+    notify, now = settings.notify, clock()
     windows, senders = Windows(notify.maintenance), []
     for route in (each for each in notify.routes if each.name in clients):
         beats = notify.heartbeat_receiver == route.name
-        heartbeat = Heartbeat(notify.heartbeat_seconds, runbook_url, now) if beats else None
+        heartbeat = Heartbeat(notify.heartbeat_seconds, now) if beats else None
         kind: type[ReceiverState] = (
             WebhookState if isinstance(route, Receiver) else AlertmanagerState
         )

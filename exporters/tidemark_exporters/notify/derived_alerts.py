@@ -213,12 +213,9 @@ class StalledStreams:
     The clocks of exporter and collectors must agree to a few seconds.
     """
 
-    def __init__(
-        self, clusters: Iterable[str], stale_seconds: float, runbook_url: str, started_at: float
-    ) -> None:
+    def __init__(self, clusters: Iterable[str], stale_seconds: float, started_at: float) -> None:
         self._clusters = set(clusters)
         self._stale_seconds = stale_seconds
-        self._runbook_url = runbook_url
         self._started_at = started_at
         # By cluster of which the alert fires: when it was last without passes.
         self._stale_at: dict[str, float] = {}
@@ -252,7 +249,6 @@ class StalledStreams:
             f"Cluster {cluster}: {observed}. {STALLED_TEXT if stale else FRESH_TEXT}",
             starts_at=since,
             at=now,
-            runbook_url=self._runbook_url,
             firing=cluster in self._stale_at,
             labels={"kafka_cluster": cluster},
             evidence={"newest_pass_at": pass_at, "stale_since": since} if stale else {},
@@ -268,9 +264,8 @@ class Heartbeat:
     would keep a real alert from being delivered stops it too.
     """
 
-    def __init__(self, seconds: float, runbook_url: str, started_at: float) -> None:
+    def __init__(self, seconds: float, started_at: float) -> None:
         self._seconds = seconds
-        self._runbook_url = runbook_url
         self._started_at = started_at
         self._next = started_at
         # When the readers ticked last.
@@ -295,5 +290,4 @@ class Heartbeat:
             "This alert always fires. When it stops arriving, Tidemark can deliver no alert.",
             starts_at=self._started_at,
             at=now,
-            runbook_url=self._runbook_url,
         )

@@ -9,10 +9,11 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from tidemark.core.links import below, dashboard_path, runbook_path
 from tidemark.core.records import Alert
 from tidemark.core.text import counted, rfc3339
 from tidemark.core.webhook import alert_document, quoted, webhook_document
-from tidemark.settings import Receiver
+from tidemark.settings import Notify, Receiver
 from tidemark_exporters.evidence import holders_text, interval_text, range_text
 from tidemark_exporters.notify.groups import Group, is_loss, urgency
 
@@ -26,7 +27,7 @@ def webhook_body(
     alerts: Sequence[Alert],
     group: Group,
     receiver: Receiver,
-    external_url: str,
+    notify: Notify,
     *,
     is_update: bool = False,
     open_elsewhere: bool = False,
@@ -40,16 +41,16 @@ def webhook_body(
     # An alert beyond the bound is never posted, so a loss is posted all the same.
     bound = receiver.max_alerts or len(alerts)
     shown = [each for number, each in enumerate(alerts) if number < bound or is_loss(each)]
-    cause = group.labels.get("cause")
+    cause, url = group.labels.get("cause"), notify.external_url
     document = webhook_document(
         receiver.name,
         [
-            alert_document(each, annotations_of(each, cause), alert_url(external_url, each))
+            alert_document(each, annotations_of(each, notify, cause), alert_url(url, each))
             for each in shown
         ],
         group.labels,
         route=f"{{}}/{{receiver={quoted(receiver.name)}}}",
-        external_url=external_url,
+        external_url=url,
         headline=_headline(alerts, group, is_update=is_update),
         truncated=len(alerts) - len(shown),
         open_elsewhere=open_elsewhere,
@@ -64,7 +65,7 @@ def alertmanager_alert(
     fired_at: float,
     now: float,
     ends_after: float,
-    external_url: str,
+    notify: Notify,
     stale_since: float | None = None,
     cause: str | None = None,
 ) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def alertmanager_alert(
     and of its other alerts only after `group_interval`. The start is always set and never after the
     end: Alertmanager replaces a missing start and refuses an alert that starts after its end.
     """
-    annotations = annotations_of(alert, cause)
+    annotations = annotations_of(alert, notify, cause)
     if state == "resolved":
         ends_at = min(now, alert.at if alert.ends_at is None else alert.ends_at)
     else:
@@ -88,7 +89,7 @@ def alertmanager_alert(
         "annotations": annotations,
         "startsAt": rfc3339(min(fired_at, ends_at)),
         "endsAt": rfc3339(ends_at),
-        "generatorURL": alert_url(external_url, alert),
+        "generatorURL": alert_url(notify.external_url, alert),
     }
 
 
@@ -107,9 +108,10 @@ def alert_url(external_url: str, alert: Alert) -> str:
     return f"{base}/{page}?{text}#alert-{quote(alert.fingerprint)}"
 
 
-def annotations_of(alert: Alert, cause: str | None = None) -> dict[str, str]:
+def annotations_of(alert: Alert, notify: Notify, cause: str | None = None) -> dict[str, str]:
     """The alert's annotations, from its evidence the ranges, when they were written, who led before
-    and who had the records; the reason of its end, its cause's id.
+    and who had the records; the reason of its end, its cause's id; links as of now, so that a
+    change of an address reaches open alerts.
 
     The cause is no label: labels identify an alert.
     """
@@ -119,6 +121,9 @@ def annotations_of(alert: Alert, cause: str | None = None) -> dict[str, str]:
     added["written_between"] = interval_text(alert.evidence.get("written_between"))
     added["records_held_by"] = holders_text(alert.evidence.get("records_held_by"))
     added["reason"], added["cause"] = alert.reason, cause
+    added["runbook_url"] = below(notify.external_url, runbook_path(alert))
+    if notify.dashboard_url is not None:
+        added["dashboard_url"] = below(notify.dashboard_url, dashboard_path(alert.labels))
     return alert.annotations | {name: text for name, text in added.items() if text is not None}
 
 

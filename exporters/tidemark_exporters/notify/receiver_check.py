@@ -37,7 +37,7 @@ def send_test_notification(settings: Settings, name: str) -> tuple[bool, list[st
 
 
 def _post(settings: Settings, route: Route, client: HttpClient) -> str:
-    now, url = time.time(), settings.notify.external_url
+    now, notify = time.time(), settings.notify
     alert = own_alert(
         TEST,
         "info",
@@ -45,13 +45,12 @@ def _post(settings: Settings, route: Route, client: HttpClient) -> str:
         "`tidemark check-config --test-receiver` sent it. Nothing is wrong.",
         starts_at=now,
         at=now,
-        runbook_url=settings.detect.runbook_url,
     )
     request: tuple[bytes, str | None]
     if isinstance(route, Receiver):
-        request = webhook_body([alert], Group({}), route, url)
+        request = webhook_body([alert], Group({}), route, notify)
     else:
-        posted = alertmanager_alert(alert, "firing", now, now, ENDS_AFTER_SECONDS, url)
+        posted = alertmanager_alert(alert, "firing", now, now, ENDS_AFTER_SECONDS, notify)
         request = msgspec.json.encode([posted]), None
     kind = "receiver" if isinstance(route, Receiver) else "Alertmanager"
     place, began = f"{kind} `{route.name}` at {client.host}", time.monotonic()

@@ -131,7 +131,7 @@ class WebhookState(ReceiverState):
             alerts,
             group,
             self._receiver,
-            self._notify.external_url,
+            self._notify,
             is_update=is_update,
             open_elsewhere=not group.open <= self.muted.keys(),
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import pairwise
-from posixpath import normpath
 from typing import Final, NamedTuple
+from urllib.parse import urljoin
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -14,6 +14,8 @@ from markupsafe import Markup
 
 from tidemark.assets import read_asset
 from tidemark_exporters.pages.query import NotFoundError, quote
+from tidemark_exporters.pages.runbook_values import VARIABLE, Values, fill
+from tidemark_exporters.pages.text import page_address
 
 # Name in the address -> title. Each is docs/<name>.md.
 DOCUMENTS: Final = {
@@ -58,7 +60,12 @@ CHAPTERS: Final = tuple(
 )
 PAGES: Final = frozenset((*DOCUMENTS, *CHAPTERS))
 PREFIX: Final = "docs"
-_LINK = re.compile(r"(?P<path>[a-z./-]+)\.md(?P<anchor>#[^#]*)?")
+RUNBOOKS: Final = "runbooks"
+# Of runbooks.md, the section of an alert: a page of its own.
+_RUNBOOK: Final = re.compile(
+    r"^## ((?:Kafka|Tidemark)\w+)\n(.*?)(?=^##? |\Z)", re.MULTILINE | re.DOTALL
+)
+MAX_RENDERED: Final = 128
 
 
 class Document(NamedTuple):
@@ -69,16 +76,36 @@ class Document(NamedTuple):
     headings: list[tuple[int, str, str]]
 
 
-@lru_cache(maxsize=len(PAGES))
-def read_document(name: str) -> Document:
+@lru_cache(maxsize=1)
+def runbooks() -> dict[str, str]:
+    """Name in the address, once an anchor -> the runbook of an alert. Raises TidemarkError."""
+    found = _RUNBOOK.findall(read_asset(f"docs/{RUNBOOKS}.md"))
+    return {f"{RUNBOOKS}/{name.lower()}": f"# {name}\n{text}" for name, text in found}
+
+
+def source(name: str) -> str:
     """Raises NotFoundError for another name, and TidemarkError where none is installed."""
+    if name in runbooks():
+        return runbooks()[name]
     if name not in PAGES:
         raise NotFoundError(f"document {quote(name)} does not exist.")
+    text = read_asset(f"docs/{name}.md")
+    # Former addresses lead to the entries.
+    return _RUNBOOK.sub(
+        lambda each: f'* <a id="{each[1].lower()}"></a>[{each[1]}](#{each[1].lower()})\n', text
+    )
+
+
+@lru_cache(maxsize=MAX_RENDERED)
+def read_document(name: str, values: Values = ()) -> Document:
+    """`values`: what the commands of the runbooks are filled in with. Raises as `source` does."""
     parser = MarkdownIt("commonmark", {"html": True}).enable("table")
-    tokens = parser.parse(read_asset(f"docs/{name}.md"))
+    tokens = parser.parse(source(name))
     headings = list(_name_headings(tokens))
     for token in tokens:
-        _point_links_at_pages(token, name)
+        _point_links_at_pages(token, name, page_address("", **dict(values)))
+        if name.startswith(RUNBOOKS):
+            _fill_in(token, dict(values))
     content = Markup(parser.renderer.render(tokens, parser.options, {}))  # noqa: S704 ours
     return Document(DOCUMENTS.get(name, headings[0][2]), content, headings)
 
@@ -99,19 +126,41 @@ def _name_headings(tokens: list[Token]) -> list[tuple[int, str, str]]:
     return found
 
 
-def _point_links_at_pages(token: Token, name: str) -> None:
-    """A link to another document leads to its page, one to a file of the source to nothing."""
-    folder, _, _ = name.rpartition("/")
-    to_root = "../" * name.count("/")
-    children = token.children or []
-    for child in children:
-        if child.type != "link_open":
+def _fill_in(token: Token, values: dict[str, str]) -> None:
+    """The renderer escapes what is filled in."""
+    if token.type == "fence":
+        token.content = fill(token.content, values)
+    for child in token.children or []:
+        named = VARIABLE.fullmatch(child.content) if child.type == "code_inline" else None
+        if named is not None:
+            child.content = values.get(named[1].lower(), child.content)
+
+
+def _point_links_at_pages(token: Token, name: str, query: str) -> None:
+    """A link to another document leads to its page, one to a file of the source to nothing.
+
+    `query`: what runbooks hand on to one another.
+    """
+    for child in token.children or []:
+        target = child.attrGet("href") if child.type == "link_open" else None
+        if not isinstance(target, str):
             continue
-        target = str(child.attrGet("href") or "")
-        link = _LINK.fullmatch(target)
-        page = normpath(f"{folder}/{link['path']}").lstrip("/") if link else ""
-        if link is not None and page in PAGES:
-            child.attrSet("href", f"{to_root}{page}{link['anchor'] or ''}")
-        elif not target.startswith(("#", "http://", "https://")):
+        found = _page_of(target, name)
+        if found is not None:
+            page, anchor = found
+            handed = query if page.startswith(RUNBOOKS) and name.startswith(RUNBOOKS) else ""
+            elsewhere = f"{'../' * name.count('/')}{page}{handed}{anchor}"
+            child.attrSet("href", anchor if anchor and page == name else elsewhere)
+        elif not target.startswith(("http://", "https://")):
             del child.attrs["href"]
             child.attrSet("title", target)
+
+
+def _page_of(target: str, name: str) -> tuple[str, str] | None:
+    """(page, anchor) that a link of page `name` leads to; None: to no page."""
+    file = RUNBOOKS if name.startswith(RUNBOOKS) else name
+    path, mark, anchor = urljoin(f"{file}.md", target).partition("#")
+    page, single = path.removesuffix(".md"), f"{RUNBOOKS}/{anchor}"
+    if page == RUNBOOKS and single in runbooks():
+        return single, ""
+    return (page, mark + anchor) if page in PAGES and page != path else None

@@ -15,10 +15,13 @@ from tidemark.assess.leader_death import range_text
 from tidemark.assess.risky_configuration import MEANINGS
 from tidemark.assess.safe_to_stop import EFFECT_TEXTS
 from tidemark.assess.watermarks import above_log_end, high_watermark_lag, low_watermark
+from tidemark.core.links import below, dashboard_path, runbook_path
+from tidemark_exporters.evidence import holders_text
 from tidemark_exporters.pages import evidence_text, text
 from tidemark_exporters.pages.alerts import count_by_severity
 from tidemark_exporters.pages.listing import STATE_CHOICES
 from tidemark_exporters.pages.snapshot import TableSnapshot
+from tidemark_exporters.pages.tables import label_cells
 
 # How often an open page reloads its data.
 REFRESH_SECONDS: Final = 5
@@ -35,11 +38,12 @@ SIGNS: Final[dict[Level, str]] = {
 def render(template: str, snapshot: TableSnapshot, **context: Any) -> str:
     """`context`: what base.html needs (waiting, path, root, static) and what the template needs."""
     open_alerts = count_by_severity(snapshot.open_alerts)
-    return (
+    page = (
         _environment()
         .get_template(template)
         .render(snapshot=snapshot, now=snapshot.now, open_alerts=open_alerts, **context)
     )
+    return label_cells(page)
 
 
 @lru_cache(maxsize=1)
@@ -74,15 +78,17 @@ def _environment() -> Environment:
         "evidence_facts": evidence_text.evidence_facts,
         "level_of": severity_level,
         "happenings": happenings,
+        "holders_text": holders_text,
         "by_cause": by_cause,
         "lost_ranges": evidence_text.lost_ranges,
         "high_watermark_lag": high_watermark_lag,
         "low_watermark": low_watermark,
         "range_text": range_text,
+        "dashboard": lambda base, labels: below(base, dashboard_path(labels)),
+        "runbook": runbook_path,
         "refresh_seconds": REFRESH_SECONDS,
         "url": text.page_address,
         "version": __version__,
-        "web_address": text.web_address,
         "written_between": evidence_text.written_between,
     }
     return environment

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from tidemark.assess.health import HEALTHY
+from tidemark.assess.health import HEALTHY, alert_level
+from tidemark.assess.losses import LOSS
 from tidemark.assess.risky_configuration import RiskCount
 from tidemark.core.records import Alert
 from tidemark_exporters.pages import listing
@@ -18,13 +19,15 @@ from tidemark_exporters.pages.api_items import (
     build_partition,
     build_topic,
 )
-from tidemark_exporters.pages.documentation import DOCUMENTS, PREFIX, read_document
+from tidemark_exporters.pages.document_search import search
+from tidemark_exporters.pages.documentation import DOCUMENTS, PREFIX, RUNBOOKS, read_document
 from tidemark_exporters.pages.evidence_text import lost_ranges
 from tidemark_exporters.pages.figures import Axis, draw_isr, draw_logs
 from tidemark_exporters.pages.incident import incident
 from tidemark_exporters.pages.jmx import jmx_nodes, unclean_elections
 from tidemark_exporters.pages.leadership import leadership, partitions_at_risk
 from tidemark_exporters.pages.query import BadRequestError, NotFoundError, Query, quote
+from tidemark_exporters.pages.runbook_values import read_values
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
 # Partitions on the first page, and past alerts on a page about something else.
@@ -146,8 +149,15 @@ def partition(request: PageRequest) -> Context:
         **leadership(view, request.snapshot.now, request.snapshot.lag_threshold(view.topic)),
         **incident(view, [*request.snapshot.open_alerts, *past, *of_brokers], request.snapshot.now),
         "alerts": alerts,
+        "urgent": _urgent(alerts),
         "past": past[:MAX_PAST_ALERTS],
     }
+
+
+def _urgent(alerts: list[Alert]) -> list[Alert]:
+    """What a reader has to know first: the losses, else the worst critical alert."""
+    losses = [each for each in alerts if each.labels.get("alertname") == LOSS]
+    return losses or [each for each in alerts if alert_level(each) == "critical"][:1]
 
 
 def _newest_past(request: PageRequest, labels: Mapping[str, str]) -> list[Alert]:
@@ -213,13 +223,18 @@ def alerts(request: PageRequest) -> Context:
 
 
 def documents(request: PageRequest) -> Context:
-    Query(request.raw_query, ())
-    return {"title": "Documentation", "documents": DOCUMENTS}
+    words = Query(request.raw_query, ("q",)).given.get("q", "")
+    found = search(words)
+    return {"title": "Documentation", "documents": DOCUMENTS, "words": words, "found": found}
 
 
 def document(name: str, request: PageRequest) -> Context:
-    Query(request.raw_query, ())
-    return read_document(name)._asdict()
+    is_runbook = name.partition("/")[0] == RUNBOOKS
+    if not is_runbook:
+        Query(request.raw_query, ())
+    values = read_values(request.raw_query) if is_runbook else ()
+    single = is_runbook and name != RUNBOOKS
+    return {**read_document(name, values)._asdict(), "values": dict(values), "is_single": single}
 
 
 # Path below the root -> (template, its variables); a document is below PREFIX.

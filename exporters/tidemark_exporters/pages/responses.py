@@ -47,8 +47,10 @@ class Pages:
         stale_seconds: float,
         waiting: Callable[[], list[str]],
         clock: Callable[[], float] = time.time,
+        dashboard_url: str | None = None,
     ) -> None:
         """`waiting`: the topics that are still being read to their end."""
+        self._dashboard_url = dashboard_url
         self.history = AlertHistory()
         # What of a recording is shown; None: what is live.
         self._recording: Recording | None = None
@@ -129,6 +131,7 @@ class Pages:
             recording=self._recording,
             root=root,
             static=static_version(),
+            dashboard_url=self._dashboard_url,
             **context,
         )
         return status, "text/html; charset=utf-8", text.encode("utf-8", "replace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from tidemark.core import text
 
@@ -69,16 +69,6 @@ def page_address(path: str, **parameters: object) -> str:
     """A path with a query, without null parameters. Relative: it works behind any prefix."""
     given = {name: value for name, value in parameters.items() if value is not None}
     return f"{path}?{urlencode(given, errors='replace')}" if given else path
-
-
-def web_address(address: str) -> str | None:
-    """The address when a link may lead to it, else None."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return None
-    is_web = parts.scheme in {"http", "https"} and parts.netloc
-    return address if is_web and address.isprintable() and " " not in address else None
 
 
 # Characters that reorder or hide the text around them: controls, bidirectional overrides,

@@ -265,7 +265,7 @@ def _run(
             options.watchdog_seconds,
             options.collector,
             ages,
-            settings.detect.runbook_url,
+            settings.notify.external_url,
         )
         watchdog.start()
     for collector in collectors:

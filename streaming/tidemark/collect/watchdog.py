@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from tidemark.core.errors import ConfigError
+from tidemark.core.links import below, runbook_path
 from tidemark.core.own_alerts import own_alert
 from tidemark.core.text import rfc3339
 from tidemark.core.webhook import alert_document, webhook_document
@@ -87,14 +88,14 @@ class CollectorWatchdog(threading.Thread):
         limit_seconds: float,
         collector: str,
         ages: Callable[[], dict[Key, float]],
-        runbook_url: str,
+        external_url: str,
     ) -> None:
         super().__init__(name="tidemark-watchdog", daemon=True)
         self._ages = ages
         self._client = client
         self._limit_seconds = limit_seconds
         self._collector = collector
-        self._runbook_url = runbook_url
+        self._external_url = external_url
         # Bounded: at most one for each cluster and reason.
         self._alerts: dict[Key, _Alert] = {}
         # Only the first failure in a row is logged, and its end.
@@ -148,13 +149,13 @@ class CollectorWatchdog(threading.Thread):
             f"{SUMMARIES[reason]} Since {rfc3339(state.since)}.",
             starts_at=state.since,
             at=state.since if state.until is None else state.until,
-            runbook_url=self._runbook_url,
             firing=state.until is None,
             labels={"kafka_cluster": cluster, "collector": self._collector, "reason": reason},
         )
+        runbook = below(self._external_url, runbook_path(alert))
         return webhook_document(
             "tidemark-watchdog",
-            [alert_document(alert)],
+            [alert_document(alert, alert.annotations | {"runbook_url": runbook})],
             {"alertname": ALERT, "kafka_cluster": cluster},
         )
 

@@ -48,7 +48,7 @@ class Alert(Struct, tag="alert", tag_field="type", kw_only=True, omit_defaults=T
     state: AlertState
     # kafka_cluster, alertname, severity, and where they apply topic, partition, broker, incident.
     labels: dict[str, str]
-    # summary (one static sentence), description (with values), runbook_url.
+    # summary (one static sentence), description (with values).
     annotations: dict[str, str]
     # Samples, epochs, in-sync replicas, ranges "proven" and "exposed" as [from, to), confidence.
     evidence: dict[str, Any] = {}

@@ -106,9 +106,6 @@ class Detection(Struct, kw_only=True, forbid_unknown_fields=True):
     overrides: list[Override] = []
     # Detector ids (FOLLOWER_LAG, …) that raise no alert.
     disabled: list[str] = []
-    # Where people read docs/runbooks.md; `tidemark export` serves it. The runbook_url of an alert
-    # adds its name as the anchor.
-    runbook_url: str = RUNBOOK_URL
 
     def all_thresholds(self) -> list[Thresholds]:
         """The global ones, and those of each override."""

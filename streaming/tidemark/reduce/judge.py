@@ -69,7 +69,6 @@ class Judge:
                 thresholds.fire_passes,
                 thresholds.clear_passes,
                 thresholds.event_expires_ms,
-                self._detection.runbook_url,
                 DETECTORS,
             )
             known = self._by_topic[topic or ""] = (thresholds, rules)

@@ -42,7 +42,6 @@ class Rules(NamedTuple):
     fire_passes: int
     clear_passes: int
     event_expires_ms: float
-    runbook_url: str
     detectors: dict[str, Detector]
 
 
@@ -324,11 +323,10 @@ def labels_of(alert: TrackedAlert, scope: Scope) -> dict[str, str]:
 
 
 def annotations_of(alert: TrackedAlert, rules: Rules) -> dict[str, str]:
-    """Summary, description and runbook."""
+    """Summary and description."""
     return {
         "summary": rules.detectors[alert.detector].summary,
         "description": alert.description,
-        "runbook_url": f"{rules.runbook_url}#{alert_name(alert.detector).lower()}",
     }
 
 

@@ -26,7 +26,7 @@ _FORMS: Final[Mapping[str, Callable[[str], str | None]]] = {
     **dict.fromkeys(("bootstrap_servers", "controllers"), forms.server_problem),
     "listen": forms.address_problem,
     **dict.fromkeys(("url", "urls", "watchdog_url"), forms.url_problem),
-    **dict.fromkeys(("external_url", "runbook_url"), forms.published_problem),
+    **dict.fromkeys(("external_url", "dashboard_url"), forms.published_problem),
     **dict.fromkeys(("topics_allow", "topics", "brokers", "clusters"), forms.expression_problem),
     **dict.fromkeys(("detail_topics", "fast_high_watermark_topics"), forms.expression_problem),
     "topics_deny": forms.deny_problem,

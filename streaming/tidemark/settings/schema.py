@@ -223,8 +223,10 @@ class Notify(Struct, kw_only=True, forbid_unknown_fields=True):
     gather_seconds: Annotated[float, Meta(ge=0, le=MAX_FLOAT)] = 2.0
     # Alerts that wait for a receiver that is down. Losses are never dropped.
     queue_size: PositiveInt = 10_000
-    # Notifications link to it.
+    # Notifications link to its pages and runbooks.
     external_url: str = "http://127.0.0.1:9754"
+    # Grafana, with our dashboards: notifications and pages link to them. Null: to none.
+    dashboard_url: str | None = None
     maintenance: list[Maintenance] = []
     # The receiver, or set of Alertmanagers, that gets a heartbeat while delivery works. Null: none.
     heartbeat_receiver: str | None = None

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from tidemark.core.errors import ConfigError
-from tidemark.detect.thresholds import RUNBOOK_URL
 from tidemark.settings.checks import mistakes
 from tidemark.settings.conversion import explain, sentence
 from tidemark.settings.environment import check_variables, variables
@@ -50,10 +49,6 @@ def load_settings(
     settings = _convert(document, where, given)
     for mistake, problem in mistakes(settings):
         raise ConfigError(_located(where, given, mistake, problem))
-    if settings.detect.runbook_url == RUNBOOK_URL:
-        # The exporter serves the runbooks: at its own address where no other is given.
-        external_url = settings.notify.external_url.rstrip("/")
-        settings.detect.runbook_url = f"{external_url}/docs/runbooks"
     return settings
 
 

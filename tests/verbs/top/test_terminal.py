@@ -18,7 +18,6 @@ from tests.verbs.recordings import trace, write
 from tests.verbs.top.shown import screen
 from tests.verbs.top.terminal import TerminalProgram
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.top.command import RUNBOOKS
 from tidemark.verbs.top.frame import viewport
 from tidemark.verbs.top.keys import decode_keys
 from tidemark.verbs.top.recorded import RecordedCluster
@@ -44,7 +43,7 @@ def unclean(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_each_key_shows_the_screen_of_the_model(unclean: str) -> None:
-    recorded = RecordedCluster(unclean, Detection(runbook_url=RUNBOOKS), None)
+    recorded = RecordedCluster(unclean, Detection(), None)
     state, shown = UiState(), []
     # NO_COLOR changes no text.
     with TerminalProgram("top", "--from", unclean, environment={"NO_COLOR": "1"}) as program:

@@ -48,8 +48,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
     (dict "listen" "0.0.0.0:9756") (not (empty .Values.collect.spool)))
   "stream" (dict "listen" "0.0.0.0:9755" "checkpoint" "/var/lib/tidemark/checkpoint")
   "export" (dict "listen" "0.0.0.0:9754")
-  "notify" (dict "external_url" (include "tidemark.address" .))
-  "detect" (dict "runbook_url" (include "tidemark.runbookUrl" .)) }}
+  "notify" (dict "external_url" (include "tidemark.address" .)) }}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) }}
 {{- end }}
 

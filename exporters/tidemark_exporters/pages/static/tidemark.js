@@ -12,6 +12,11 @@
   // A browser can be configured to store nothing.
   try { paused = sessionStorage.getItem("paused") === "yes"; } catch { paused = false; }
 
+  // An address in a page that was divided: its entry has the link to the new page.
+  const entry = document.getElementById(location.hash.slice(1));
+  const moved = entry?.matches(".document li a:empty") && [...entry.closest("li").querySelectorAll("a[href]")].pop();
+  if (moved) location.replace(moved.href);
+
   const keyOf = (node) => (node.nodeType === 1 ? node.id || node.dataset.key || "" : "");
 
   function sameAttributes(old, fresh) {

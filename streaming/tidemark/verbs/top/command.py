@@ -26,7 +26,7 @@ from tidemark.core.errors import ConfigError
 from tidemark.garbage_collector import collect_seldom
 from tidemark.observations.few_passes import live_cluster
 from tidemark.observations.recorded_lines import STDIN
-from tidemark.settings import Settings, load_settings, parse_address
+from tidemark.settings import Settings, parse_address
 from tidemark.verbs.top.live import LiveCluster
 from tidemark.verbs.top.plain import block
 from tidemark.verbs.top.recorded import SHIPPED, RecordedCluster
@@ -37,9 +37,6 @@ from tidemark.verbs.top.snapshot import Snapshot
 # After the user quits: for the pass under way.
 PASS_SECONDS: Final = 4.0
 POLL_SECONDS: Final = 0.1
-# The runbooks in a checkout and among the exported assets, and those that the page serves.
-RUNBOOKS: Final = "docs/runbooks.md"
-SERVED: Final = "docs/runbooks"
 # The first block waits for this pass, which has what the first one only asked for.
 FIRST_PASS: Final = 2
 
@@ -99,7 +96,6 @@ def top(
     """
     collect_seldom()
     settings = load_long_running(config, command_config)
-    _choose_runbooks(settings, listen)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     is_screen = is_terminal and not plain and os.environ.get("TERM", "") != "dumb"
     if shipped is not None:
@@ -119,12 +115,6 @@ def top(
     _watch(settings, bootstrap, name, listen, record, every, passes, is_screen=is_screen)
 
 
-def _choose_runbooks(settings: Settings, listen: str | None) -> None:
-    """By default alerts link to an exporter on this host, which need not run: here, to our own."""
-    if settings.detect.runbook_url == load_settings(None, {}).detect.runbook_url:
-        settings.detect.runbook_url = RUNBOOKS if listen is None else f"http://{listen}/{SERVED}"
-
-
 def _play(
     settings: Settings,
     source: str,
@@ -137,7 +127,8 @@ def _play(
     """Shows a recording; with `listen` until the user quits or a signal."""
     if listen is not None:
         parse_address(listen, "--listen")
-    messages, recorded = Messages(), RecordedCluster(source, settings.detect, name)
+    messages, pages = Messages(), "" if listen is None else f"http://{listen}"
+    recorded = RecordedCluster(source, settings.detect, name, pages)
     if is_screen:
         messages.take_over_logs()
     if listen is None:
@@ -171,7 +162,8 @@ def _watch(
         parse_address(listen, "--listen")
     recorder = None if record is None else Recorder(record)
     cluster = live_cluster(settings, bootstrap, name)
-    live = LiveCluster(cluster, settings, recorder, passes)
+    pages = "" if listen is None else f"http://{listen}"
+    live = LiveCluster(cluster, settings, recorder, passes, pages)
     if listen is not None:
         # It needs the packages of the exporter.
         from tidemark.verbs.top.site import TopSite

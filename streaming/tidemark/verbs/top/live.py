@@ -43,6 +43,7 @@ class LiveCluster(Publisher):
         settings: Settings,
         recorder: Recorder | None = None,
         limit: int | None = None,
+        pages: str = "",
     ) -> None:
         super().__init__(groups=1)
         self.metrics = CollectMetrics()
@@ -52,7 +53,7 @@ class LiveCluster(Publisher):
         self.site: RowSink | None = None
         self.waiting = f"connected to {cluster.name}; the first pass is under way"
         self.on_pass: Callable[[], None] = lambda: None
-        self._reducer = TopReducer(settings.detect)
+        self._reducer = TopReducer(settings.detect, pages)
         self._recorder = recorder
         self._collector = Collector(
             cluster,

@@ -58,12 +58,14 @@ class RecordedCluster:
     # It has a pass from the start.
     waiting: Final = ""
 
-    def __init__(self, source: str, detection: Detection, cluster: str | None) -> None:
+    def __init__(
+        self, source: str, detection: Detection, cluster: str | None, pages: str = ""
+    ) -> None:
         """Raises ConfigError for a file without a pass, or with several clusters and none chosen.
 
         Raises TidemarkError where no line can be read.
         """
-        self.source, self._detection = source, detection
+        self.source, self._detection, self._pages = source, detection, pages
         self.site: Follower | None = None
         self.lock = threading.RLock()
         # How far the file is read, in lines; of each pass where it ends, and when (Unix seconds).
@@ -130,7 +132,7 @@ class RecordedCluster:
     def _begin(self, report: Callable[[str], object] | None = None) -> None:
         """Before the first line. `report` gets the progress."""
         check_sources([self.source])
-        self._reducer, self._read = TopReducer(self._detection), 0
+        self._reducer, self._read = TopReducer(self._detection, self._pages), 0
         self._lines = read_lines([self.source], report)
         if self.site is not None:
             self.site.begin_again()

@@ -45,7 +45,9 @@ class _PassLog(NotedFold):
 class TopReducer(ClusterViews):
     """Takes records of events in order."""
 
-    def __init__(self, detection: Detection) -> None:
+    def __init__(self, detection: Detection, pages: str = "") -> None:
+        """`pages`: where this process serves them; empty: nowhere."""
+        self._pages = pages
         self._log = _PassLog(detection)
         super().__init__(detection, self._log)
         self.lines = LineReducer(detection, self._log)
@@ -82,6 +84,7 @@ class TopReducer(ClusterViews):
         seen = self._log
         return Snapshot(
             cluster=cluster,
+            pages=self._pages,
             at=newest.ended_at,
             number=newest.number,
             took_ms=(newest.ended_at - newest.started_at) * 1000,

@@ -48,7 +48,13 @@ class SiteTable:
         self._renderer = Renderer(settings.export)
         self._metrics = ExportMetrics()
         self._collector, self._clock = collector, clock
-        self.pages = Pages(self._table, settings.export.stale_seconds, self.waiting, clock)
+        self.pages = Pages(
+            self._table,
+            settings.export.stale_seconds,
+            self.waiting,
+            clock,
+            settings.notify.dashboard_url,
+        )
         # Nothing is kept over a restart: the history is complete from the start of the process.
         self.pages.history.complete = True
         self.site = Site(self._render_own, self.pages)

@@ -128,6 +128,8 @@ class Snapshot:
     not_shown: int = 0
     # Events that were not readable.
     unreadable: int = 0
+    # Where this process serves the pages: `http://…`; empty: nowhere.
+    pages: str = ""
     # Of a recording: the pass, counted from 1, and how many there are; 0: it is live.
     position: int = 0
     positions: int = 0

@@ -13,12 +13,16 @@ from rich.text import Text
 
 from tidemark.assess.causes import AlertGroup, by_cause
 from tidemark.assets import asset_root
+from tidemark.core.links import below, runbook_path
 from tidemark.core.records import OpenAlert
 from tidemark.core.text import duration
 from tidemark.verbs.top.screens.changes import clock
 from tidemark.verbs.top.screens.columns import STYLES, Cell, Column
 from tidemark.verbs.top.screens.list_screen import ListScreen, Order
+from tidemark.verbs.top.snapshot import Snapshot
 
+# In a checkout and among the exported assets.
+RUNBOOKS: Final = "docs/runbooks.md"
 COLUMNS: Final = (
     Column("severity"),
     Column("since"),
@@ -54,25 +58,22 @@ def alert_place(alert: OpenAlert) -> tuple[str, int] | None:
     return None if topic is None or not partition.isdigit() else (topic, int(partition))
 
 
-def alert_lines(alert: OpenAlert, now: float, width: int) -> list[Text]:
+def alert_lines(alert: OpenAlert, snapshot: Snapshot, width: int) -> list[Text]:
     """One alert with its whole description and its runbook."""
     severity = alert.labels["severity"]
-    age = duration(max(0.0, now - alert.starts_at) * 1000)
+    age = duration(max(0.0, snapshot.at - alert.starts_at) * 1000)
     head = Text.assemble(
         (f"{severity}  ", STYLES.get(severity, "")),
         (f"{alert.labels['alertname']}  {about(alert)}  for {age}", "bold"),
     )
     lines = [head, *map(Text, textwrap.wrap(alert.annotations["description"], width))]
-    runbook = alert.annotations.get("runbook_url")
-    return lines if not runbook else [*lines, Text(runbook, Style(dim=True, link=_url(runbook)))]
-
-
-def _url(runbook: str) -> str:
-    """What a terminal opens: the documents on this disk where nothing serves them."""
-    path, _, anchor = runbook.partition("#")
-    if "://" in path:
-        return runbook
-    return f"{Path(str(asset_root())).joinpath(path).as_uri()}#{anchor}"
+    name = alert.labels["alertname"].lower()
+    # What a terminal opens: the documents on this disk where nothing serves them.
+    file = Path(str(asset_root())).joinpath(RUNBOOKS).as_uri()
+    shown, target = f"{RUNBOOKS}#{name}", f"{file}#{name}"
+    if snapshot.pages:
+        shown = target = below(snapshot.pages, runbook_path(alert))
+    return [*lines, Text(shown, Style(dim=True, link=target))]
 
 
 def _text(group: AlertGroup[OpenAlert]) -> str:
@@ -95,5 +96,5 @@ ALERTS: Final = ListScreen[AlertGroup[OpenAlert]](
     ),
     text=_text,
     place=lambda group: alert_place(group.head),
-    details=lambda group, snapshot, width: alert_lines(group.head, snapshot.at, width),
+    details=lambda group, snapshot, width: alert_lines(group.head, snapshot, width),
 )

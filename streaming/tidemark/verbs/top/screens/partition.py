@@ -30,7 +30,7 @@ def partition_lines(snapshot: Snapshot, row: PartitionRow, width: int) -> list[T
     lines += _section("logs", _drawing(view, width))
     lines += _section(
         "open alerts",
-        [line for alert in view.alerts for line in alerts.alert_lines(alert, snapshot.at, width)],
+        [line for alert in view.alerts for line in alerts.alert_lines(alert, snapshot, width)],
     )
     lines += _section("changes of the in-sync set", _listed(changes.IN_SYNC, snapshot, row, width))
     lines += _section("elections", _listed(changes.ELECTIONS, snapshot, row, width))

@@ -1,0 +1,65 @@
+"""Where an alert leads to, below the address of `tidemark export`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from tidemark.core.records import Alert, OpenAlert
+
+# Kafka's limit of a topic's name is 249; a longer value is of no use in a command.
+MAX_CHARACTERS: Final = 255
+
+
+def runbook_path(alert: Alert | OpenAlert) -> str:
+    """`docs/runbooks/kafkaoffline?cluster=…`: the page of its runbook, with the alert's values."""
+    labels, evidence = alert.labels, alert.evidence
+    values: dict[str, Any] = {
+        "cluster": labels.get("kafka_cluster"),
+        "topic": labels.get("topic"),
+        "partition": labels.get("partition"),
+        "broker": labels.get("broker"),
+        "old_leader": broker_to_save(evidence),
+    }
+    match evidence.get("proven"):
+        case [int(start), int(end)] if 0 <= start < end:
+            values |= {"lost_from": start, "lost_to": end}
+    path = f"docs/runbooks/{quote(labels.get('alertname', '').lower(), safe='')}"
+    query = _query(values)
+    return f"{path}?{query}" if query else path
+
+
+def dashboard_path(labels: Mapping[str, Any]) -> str:
+    """`d/tidemark-partition?var-…`, below the address of Grafana: the dashboard of the place."""
+    uid = "partition" if labels.get("topic") else "brokers" if labels.get("broker") else "overview"
+    names = ("kafka_cluster", "topic", "partition", "broker")
+    return f"d/tidemark-{uid}?{_query({f'var-{name}': labels.get(name) for name in names})}"
+
+
+def below(address: str, path: str) -> str:
+    return f"{address.rstrip('/')}/{path}"
+
+
+def _query(values: Mapping[str, Any]) -> str:
+    """Without what is null, empty or longer than any name."""
+    given = {
+        name: value
+        for name, value in values.items()
+        if value is not None and 0 < len(str(value)) <= MAX_CHARACTERS
+    }
+    return urlencode(given, quote_via=quote, safe="", errors="replace")
+
+
+def broker_to_save(evidence: dict[str, Any]) -> int | None:
+    """Whose disk has the records: of no leader that lacks them. None: not known."""
+    before = evidence.get("leader_before", evidence.get("last_leader"))
+    holders = evidence.get("records_held_by")
+    held = [
+        each.get("broker")
+        for each in (holders if isinstance(holders, list) else [])
+        if isinstance(each, dict) and each.get("state") == "held"
+    ]
+    broker = before if before in held or not held else held[0]
+    is_known = isinstance(broker, int) and broker >= 0 and broker != evidence.get("leader")
+    return broker if is_known else None
