@@ -30,6 +30,11 @@ SILENT = {broker: {**sample, "error": "timed_out"} for broker, sample in BEHIND.
         # Those in sync are down: their disks have what they had.
         (SILENT, {}, 80),
         (SILENT, ALONE, 80),
+        # The leader gave no answer to the sample: it may still have one to a reader.
+        ({**SILENT, 1: {"error": "timed_out"}}, ALONE, 80),
+        ({1: {"error": "timed_out"}}, {}, None),
+        # The margin is one of 1 MiB at most.
+        ({**SILENT, 1: {"log_end_offset": 107, "size_bytes": 107 * 2**19}}, ALONE, 88),
         # Alone, and all is copied so far: what follows is due.
         ({}, ALONE, 90),
         (BEHIND, {**ALONE, "log_start_offset": 85}, 85),

@@ -7,14 +7,18 @@ from concurrent.futures import wait
 from typing import Any
 
 import pytest
+from kafka.future import Future
 
 from tests.assess.test_leader_death import led
 from tests.verbs.salvage.logs import batch, sent
 from tidemark.core.errors import ClusterError
 from tidemark.core.records import View
-from tidemark.escrow.keeper import Keeper, Key
+from tidemark.escrow.copies import Copies, Key
+from tidemark.escrow.failures import Failures
+from tidemark.escrow.keeper import Keeper
 from tidemark.escrow.leader_reads import Read
 from tidemark.escrow.sealed import Seal
+from tidemark.escrow.topics import read_labelled
 from tidemark.kafka.topic_reader import Message
 from tidemark.record_log.batches import Batch, split_batches
 from tidemark.settings import Escrow, Settings
@@ -30,33 +34,25 @@ class Leader:
     """Gives LOG in pieces of four batches, up to its high watermark."""
 
     def __init__(self) -> None:
-        self.log, self.error, self.has_others = LOG, "", True
+        self.log, self.has_others = LOG, True
+        self.error: str | None = None
         self.asked: list[int] = []
+        self.found: list[Read] = []
 
-    def read(self, wanted: Mapping[int, Mapping[Any, int]], _seconds: float) -> list[Read]:
-        found = []
+    def read(self, wanted: Mapping[int, Mapping[Any, int]]) -> None:
         for offsets in wanted.values():
             for place, offset in offsets.items():
                 self.asked.append(offset)
-                batches = [b for b in self.log if b.last_offset >= offset][:4]
-                error = self.error or None
-                found.append(Read(place, offset, [] if error else batches, 100, error))
+                batches = [b for b in self.log if b.last_offset >= offset and not self.error][:4]
+                self.found.append(Read(place, offset, batches, 100, self.error))
+
+    def ask_members(self, wanted: Mapping[int, Mapping[Any, int]]) -> None:
+        if self.has_others:
+            self.found += [Read(place, None) for places in wanted.values() for place in places]
+
+    def answers(self, _seconds: float) -> list[Read]:
+        found, self.found = self.found, []
         return found
-
-    def has_other_member(self, _place: Any, _leader: int) -> bool:
-        return self.has_others
-
-    def close(self) -> None:
-        pass
-
-
-class Future:
-    def __init__(self, offset: int, error: Exception | None) -> None:
-        self.value, self.exception, self.is_done = self, error, True
-        self.offset = offset
-
-    def failed(self) -> bool:
-        return self.exception is not None
 
 
 class Topics:
@@ -67,7 +63,6 @@ class Topics:
         self.start = 0
         self.error: Exception | None = None
         self.refusal = ""
-        self.deleted: list[str] = []
 
     def name_for(self, cluster: str, topic: str) -> str:
         return f"tidemark.escrow.{cluster}.{topic}"
@@ -75,7 +70,7 @@ class Topics:
     def names(self) -> list[str]:
         return ["tidemark.escrow.main.orders"] if self.records else []
 
-    def ensure(self, _name: str, _partitions: int) -> None:
+    def ensure(self, _sizes: Mapping[str, int]) -> None:
         if self.refusal:
             raise ClusterError(self.refusal)
 
@@ -87,21 +82,17 @@ class Topics:
             assert place == ("tidemark.escrow.main.orders", 0)
             self.start = max(self.start, offset)
 
-    def delete(self, name: str) -> None:
-        self.deleted.append(name)
-
-    def send(self, topic: str, value: bytes, partition: int, key: bytes | None = None) -> Future:
-        if key is None:
-            return Future(0, None)
-        if self.error is None:
-            self.records.append(Message(partition, len(self.records), key, value, 5_000))
-        return Future(len(self.records) - 1, self.error)
-
-    def flush(self, _seconds: float) -> None:
+    def partitions_for(self, _name: str) -> None:
         pass
 
-    def close(self, timeout: float = 0) -> None:
-        pass
+    def send(
+        self, _topic: str, value: bytes, key: bytes | None = None, *, partition: int
+    ) -> Future:
+        message = Message(partition, len(self.records), key, value, 5_000)
+        if self.error is not None:
+            return Future().failure(self.error)
+        self.records += [] if key is None else [message]
+        return Future().success(message)
 
 
 class Rig:
@@ -109,11 +100,11 @@ class Rig:
         self.now = 10.0
         self.leader, self.topics = Leader(), topics or Topics()
         settings = Settings(escrow=Escrow(topics=["orders"], margin_records=10, **options))
+        self.failures = Failures()
         topics_of: Any = self.topics
-        self.keeper = Keeper(settings, Seal(None), topics_of, clock=lambda: self.now)
+        self.copies = Copies(settings, Seal(None), topics_of, self.failures)
         reads: Any = {"main": self.leader}
-        self.keeper._reads = reads
-        self.keeper._producer = self.topics
+        self.keeper = Keeper(settings, reads, self.copies, self.failures, lambda: self.now)
 
     def see(self, view: View | None) -> None:
         self.keeper.see(KEY, view)
@@ -121,15 +112,14 @@ class Rig:
     def steps(self, count: int = 8) -> None:
         for _ in range(count):
             self.now += 1.0
-            self.keeper._refused_at = -100.0
-            self.keeper._producer = self.topics
-            wait([preparation for preparation, _, _ in self.keeper._unsent])
+            self.copies._task_at, self.copies._producer = -9.0, self.topics
             self.keeper.step(0.0)
+            wait([self.copies._task] if self.copies._task else [])
 
     @property
     def ranges(self) -> list[tuple[int, int, int | None]]:
         held = self.keeper.held.get(KEY)
-        return [] if held is None else held.ranges()
+        return [] if held is None else list(held.ranges)
 
 
 BEHIND = {2: {"log_end_offset": 60, "lag_ms": 9e3}, 3: {"log_end_offset": 40, "lag_ms": 9e3}}
@@ -161,24 +151,36 @@ def test_it_is_deleted_once_the_leader_says_that_another_replica_is_in_sync(rig:
 
 
 @pytest.mark.parametrize(
-    "view",
+    ("view", "start"),
     [
         # An unclean leader, whose log ended at 60 and goes on with another epoch.
-        led(leader=2, leader_epoch=6, lineage=[(4, 60), (6, 80)], lineage_complete_from=4),
+        (led(leader=2, leader_epoch=6, lineage=[(4, 60), (6, 80)], lineage_complete_from=4), 60),
         # No leader, nothing seen, and no knowledge of the lineage.
-        led(leader=None),
-        led(missed_passes=3),
-        led(leader=2, leader_epoch=6),
+        (led(leader=None), 50),
+        (led(missed_passes=3), 50),
+        (led(leader=2, leader_epoch=6), 50),
     ],
 )
-def test_it_is_kept_where_the_leader_may_lack_it(rig: Rig, view: View) -> None:
+def test_it_is_kept_where_the_leader_may_lack_it(rig: Rig, view: View, start: int) -> None:
     rig.see(view)
     rig.steps()
-    assert rig.ranges == [(50, 100, 4)]
+    assert rig.ranges == [(start, 100, 4)]
     rig.now += 24 * 3600
     rig.steps()
     assert rig.ranges == []
-    assert rig.keeper.dropped["expired"] == 10
+    assert rig.keeper.dropped["expired"] == (100 - start) // 5
+
+
+@pytest.mark.parametrize(
+    ("view", "count"),
+    [(led(missed_passes=3), 8), (led(leader=None), 8), (led({1: {"error": "timed_out"}}), 0)],
+)
+def test_reading_ends_only_where_another_replica_is_seen_in_sync(
+    rig: Rig, view: View, count: int
+) -> None:
+    rig.see(view)
+    rig.steps()
+    assert rig.leader.asked[8:] == [100] * count
 
 
 def test_what_was_deleted_is_deleted_there_too(rig: Rig) -> None:
@@ -187,7 +189,8 @@ def test_what_was_deleted_is_deleted_there_too(rig: Rig) -> None:
     rig.steps()
     assert (rig.ranges, rig.topics.start) == ([(60, 100, 4)], 2)
     rig.see(None)
-    assert (rig.ranges, rig.topics.deleted) == ([], ["tidemark.escrow.main.orders"])
+    rig.steps()
+    assert (rig.ranges, rig.topics.start) == ([], 10)
 
 
 def test_a_topic_created_again_has_none_of_the_old_one() -> None:
@@ -213,25 +216,27 @@ def test_the_oldest_goes_above_the_bound() -> None:
 def test_a_new_process_goes_on_behind_what_is_held(rig: Rig) -> None:
     later = Rig(rig.topics)
     later.topics.records.append(Message(0, 10, b"of another writer", b"", None))
-    later.keeper.recover()
+    topics: Any = later.topics
+    later.keeper.recover(read_labelled(topics))
     later.see(led(BEHIND, **ALONE))
     later.steps()
     assert later.ranges == [(50, 100, 4)]
     assert later.leader.asked == [100] * 8
 
 
-def test_a_failed_write_is_said_and_read_again() -> None:
+def test_what_was_read_is_written_once_kafka_takes_it_also_without_the_leader() -> None:
     rig = Rig()
     rig.topics.refusal = "no right to create"
     rig.see(led(BEHIND, **ALONE))
     rig.steps(3)
-    assert (rig.ranges, rig.keeper.waits_for()) == ([], ["no right to create"])
+    assert (rig.ranges, list(rig.failures.values())) == ([], ["no right to create"])
+    rig.leader.log = []
     rig.topics.error, rig.topics.refusal = ClusterError("below min ISR"), ""
     rig.steps(3)
-    assert (rig.ranges, rig.keeper.waits_for()) == ([], ["below min ISR"])
+    assert (rig.ranges, list(rig.failures.values())) == ([], ["below min ISR"])
     rig.topics.error = None
     rig.steps()
-    assert (rig.ranges, rig.keeper.waits_for()) == ([(50, 100, 4)], [])
+    assert (rig.ranges, list(rig.failures.values())) == ([(50, 100, 4)], [])
 
 
 def test_a_leader_without_an_answer_is_asked_again() -> None:
@@ -239,7 +244,7 @@ def test_a_leader_without_an_answer_is_asked_again() -> None:
     rig.leader.error = "timed_out"
     rig.see(led(BEHIND, **ALONE))
     rig.steps(3)
-    assert rig.keeper.waits_for() == ["timed_out"]
-    rig.leader.error = ""
+    assert list(rig.failures.values()) == ["timed_out"]
+    rig.leader.error = None
     rig.steps()
-    assert (rig.ranges, rig.keeper.waits_for()) == ([(50, 100, 4)], [])
+    assert (rig.ranges, list(rig.failures.values())) == ([(50, 100, 4)], [])

@@ -6,29 +6,47 @@ commits alone on a leader whose in-sync set has no other member (Partition.maybe
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidemark.assess.leader_death import if_leader_died
 from tidemark.core.leader_epochs import end_offset_for
 from tidemark.core.records import ReplicaView, View
 
+# What comes below the others' log ends is read first, so it must not take long.
+MARGIN_BYTES: Final = 1024 * 1024
+
 
 def copy_from(view: View, margin: int) -> int | None:
-    """The first offset of which a second copy is due; None: none is, or the leader is not known.
+    """The first offset of which a second copy is due; None: none is, or that is not known.
 
-    It is `margin` records below where the logs of the others end: they may cut their tails. A
-    partition with one replica by its assignment has never had a second copy.
+    It is `margin` records below where the logs of the others end, MARGIN_BYTES at most by the mean
+    size of a record: they may cut their tails. A partition with one replica by its assignment has
+    never had a second copy. A leader without an answer to a sample may still have one to a reader.
     """
+    committed, others = view.high_watermark, _others(view)
+    is_known = not view.missed_passes and view.in_sync_replicas is not None
+    if view.leader is None or committed is None or not others or not is_known or is_doubled(view):
+        return None
     death = if_leader_died(view)
-    if death is None or view.high_watermark is None or len(set(view.assigned)) < 2:
+    if death is not None and death.election == "eligible" and death.committed is None:
         return None
-    if death.election == "clean" or (death.election == "eligible" and death.committed is None):
-        return None
-    start = view.high_watermark if death.committed is None else death.committed.start
-    others = _others(view)
-    if not any(each.error is None for each in others):
-        # Nobody else answers: their disks hold what they had at their last answers.
+    start = committed if death is None or death.committed is None else death.committed.start
+    if death is None or not any(each.error is None for each in others):
+        # The disks of the others hold what they had at their last answers.
         ends = [each.log_end_offset for each in others if each.log_end_offset is not None]
-        start = min(max(ends, default=view.high_watermark), view.high_watermark)
-    return max(start - margin, view.log_start_offset or 0, 0)
+        start = min(max(ends, default=committed), committed)
+    log_start = view.log_start_offset or 0
+    size = next((r.size_bytes for r in view.replicas if r.broker == view.leader), None)
+    if size:
+        margin = min(margin, MARGIN_BYTES * ((view.log_end_offset or start) - log_start) // size)
+    return max(start - margin, log_start, 0)
+
+
+def is_doubled(view: View) -> bool:
+    """Whether another in-sync replica than the leader answers; False where that is not known."""
+    members = view.in_sync_replicas or []
+    is_known = view.leader is not None and not view.missed_passes
+    return is_known and any(r.broker in members and r.error is None for r in _others(view))
 
 
 def is_held_elsewhere(view: View, leader_epoch: int | None, end: int) -> bool:
@@ -37,10 +55,7 @@ def is_held_elsewhere(view: View, leader_epoch: int | None, end: int) -> bool:
 
     False where that is unknown: before Kafka 2.1, or where the leader's lineage begins later.
     """
-    members = view.in_sync_replicas or []
-    return is_led(view, leader_epoch, end) and any(
-        each.broker in members and each.error is None for each in _others(view)
-    )
+    return is_doubled(view) and is_led(view, leader_epoch, end)
 
 
 def is_led(view: View, leader_epoch: int | None, end: int) -> bool:

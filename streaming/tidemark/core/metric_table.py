@@ -161,7 +161,7 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("escrow", "counter", "batches", ("reason",)): {
         "tidemark_escrow_dropped_batches_total": (
             "Batches that the escrow lacks although they may be needed, by reason: bytes, expired, "
-            "oversized or not_written (these are read again)."
+            "or oversized."
         ),
     },
     ("collect", "gauge", "bytes", ()): {

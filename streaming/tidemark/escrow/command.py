@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Iterable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -26,17 +26,20 @@ from tidemark.command_line.signals import signals_call
 from tidemark.core.errors import ConfigError, WireError
 from tidemark.core.identity import split_key
 from tidemark.core.records import View, decode_record
-from tidemark.escrow.keeper import Keeper, Key
+from tidemark.escrow.copies import Copies, Key
+from tidemark.escrow.failures import Failures
+from tidemark.escrow.keeper import Keeper
+from tidemark.escrow.leader_reads import LeaderReads
 from tidemark.escrow.metrics import EscrowMetrics
 from tidemark.escrow.sealed import Seal
+from tidemark.escrow.topics import EscrowTopics, read_labelled
 from tidemark.kafka.client import checked_options
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Cluster, Settings
 from tidemark.web.health import Health
 
 READ_SECONDS: Final = 0.05
-IDLE_MS: Final = 100
-BUSY_MS: Final = 5
+POLL_MS: Final = 20
 STUCK_SECONDS: Final = 120.0
 
 log = structlog.get_logger()
@@ -54,23 +57,27 @@ def escrow(config: Path | None, command_config: Path | None) -> None:
     for connection in (settings.kafka, *settings.clusters):
         checked_options(connection)
     stop, options, metrics = threading.Event(), settings.escrow, EscrowMetrics()
+    topics, failures = EscrowTopics(settings), Failures()
+    reads = {each.name: LeaderReads(each, options.bytes_per_second) for each in settings.clusters}
     with ExitStack() as stack:
         stack.enter_context(signals_call(stop.set))
-        keeper = stack.enter_context(closing(Keeper(settings, seal)))
-        health = Health(keeper.waits_for)
+        copies = Copies(settings, seal, topics, failures)
+        stack.callback(copies.close)
+        keeper = Keeper(settings, reads, copies, failures)
+        health = Health(lambda: list(failures.values()))
         if options.listen is not None:
             server = metrics.registry.serve(
                 options.listen, "escrow.listen", options.web_config_file, health, ConfigError
             )
             stack.callback(server.close)
-        keeper.recover()
+        keeper.recover(read_labelled(topics))
         views = stack.enter_context(TopicReader(settings.kafka, settings.topics.partition_views))
         newest = {message.key: message for message in views.read_to_end()}
         take_views(keeper, settings, newest.values())
         log.info("keeping second copies", clusters=[c.name for c in settings.clusters])
         while not stop.is_set():
             with health.step("a step of the escrow", STUCK_SECONDS):
-                take_views(keeper, settings, views.poll(IDLE_MS if keeper.is_idle else BUSY_MS))
+                take_views(keeper, settings, views.poll(POLL_MS))
                 keeper.step(READ_SECONDS)
             metrics.update(keeper, time.time())
 

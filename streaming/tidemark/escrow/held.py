@@ -6,13 +6,15 @@ an offset in the log of the escrow's topic says which.
 
 from __future__ import annotations
 
-from collections import deque
+import heapq
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from tidemark.assess.escrow import is_held_elsewhere, is_led
-from tidemark.core.escrow import MAX_RANGES, HeldRange
+from tidemark.core.escrow import HeldRange
 from tidemark.core.records import View
 
 # Of one partition. A batch takes about 150 bytes of memory.
@@ -36,19 +38,17 @@ class Held:
     """One partition. `position`: where reading goes on; None: it is not read now."""
 
     topic_id: str | None = None
+    # The newest; None: not seen since the start.
+    view: View | None = None
     batches: deque[HeldBatch] = field(default_factory=deque)
+    # What follows without a gap, in the order of the batches.
+    ranges: deque[HeldRange] = field(default_factory=deque)
     size: int = 0
     leader: int | None = None
     position: int | None = None
     high_watermark: int | None = None
-
-    @property
-    def end(self) -> int | None:
-        return self.batches[-1].end if self.batches else None
-
-    @property
-    def leader_epoch(self) -> int | None:
-        return self.batches[-1].leader_epoch if self.batches else None
+    # Another replica is in sync by the view (False), and as the leader says too (True).
+    is_ended: bool | None = None
 
     @property
     def behind(self) -> int:
@@ -57,48 +57,13 @@ class Held:
             return 0
         return max(0, self.high_watermark - self.position)
 
-    def ranges(self) -> list[HeldRange]:
-        """(start, end, leader epoch) of what follows without a gap, the newest MAX_RANGES."""
-        found: list[HeldRange] = []
-        for batch in self.batches:
-            if found and found[-1][1:] == (batch.start, batch.leader_epoch):
-                found[-1] = (found[-1][0], batch.end, batch.leader_epoch)
-            else:
-                found.append(batch[:3])
-        return found[-MAX_RANGES:]
-
     def add(self, batch: HeldBatch) -> None:
         self.batches.append(batch)
         self.size += batch.size
-
-    def read_from(self, view: View, start: int) -> None:
-        """Reading goes on behind what is held where the leader has just that, else at `start`."""
-        is_led_on = self.end is None or is_led(view, self.leader_epoch, self.end)
-        if not is_led_on:
-            if self.leader != view.leader or self.position is None:
-                self.position = start
-        elif self.position is None:
-            self.position = max(start, self.end or 0)
-        self.leader = view.leader
-
-    def stop_reading(self) -> None:
-        self.position = None
-
-    def needless(self, view: View, *, is_ended: bool) -> int:
-        """How many of the oldest batches were deleted, or, `is_ended`, another replica has."""
-        ends: dict[int | None, int] = {}
-        for batch in self.batches:
-            ends[batch.leader_epoch] = max(batch.end, ends.get(batch.leader_epoch, 0))
-        log_start = view.log_start_offset or 0
-        elsewhere = {
-            epoch for epoch, end in ends.items() if is_ended and is_held_elsewhere(view, epoch, end)
-        }
-        return self._first(lambda batch: batch.leader_epoch in elsewhere or batch.end <= log_start)
-
-    def expired(self, before: float) -> int:
-        """How many of the oldest batches were stored before a time, or are too many."""
-        surplus = len(self.batches) - MAX_BATCHES
-        return max(surplus, self._first(lambda batch: batch.stored_at < before))
+        start = batch.start
+        if self.ranges and self.ranges[-1][1:] == (start, batch.leader_epoch):
+            start = self.ranges.pop()[0]
+        self.ranges.append((start, batch.end, batch.leader_epoch))
 
     def drop(self, count: int) -> int | None:
         """Forgets the oldest; the offset in the escrow's topic before which all may be deleted."""
@@ -107,30 +72,50 @@ class Held:
             batch = self.batches.popleft()
             self.size -= batch.size
             at = batch.at + 1
+            _, end, epoch = self.ranges.popleft()
+            if batch.end < end:
+                self.ranges.appendleft((batch.end, end, epoch))
         return at
 
-    def _first(self, goes: Callable[[HeldBatch], bool]) -> int:
-        for count, batch in enumerate(self.batches):
-            if not goes(batch):
-                return count
-        return len(self.batches)
+    def read_from(self, view: View, start: int) -> None:
+        """Reading goes on behind what is held where the leader has just that, else at `start`."""
+        _, end, epoch = self.ranges[-1] if self.ranges else (0, 0, None)
+        is_continued = not self.ranges or is_led(view, epoch, end)
+        if self.position is None or not (is_continued or self.leader == view.leader):
+            self.position = max(start, end) if is_continued else start
+        self.leader, self.is_ended = view.leader, None
+
+    def needless(self) -> int:
+        """How many of the oldest batches were deleted, or, once it ended, another replica has."""
+        view = self.view
+        if view is None:
+            return 0
+        start, is_ended = view.log_start_offset or 0, self.is_ended
+        return self._oldest(
+            lambda batch: (
+                batch.end <= start
+                or (is_ended is True and is_held_elsewhere(view, batch.leader_epoch, batch.end))
+            )
+        )
+
+    def expired(self, before: float) -> int:
+        """How many of the oldest batches were stored before a time, or are too many."""
+        surplus = len(self.batches) - MAX_BATCHES
+        return max(surplus, self._oldest(lambda batch: batch.stored_at < before))
+
+    def _oldest(self, goes: Callable[[HeldBatch], bool]) -> int:
+        return sum(1 for _ in takewhile(goes, self.batches))
 
 
-def oldest_first(all_held: Iterable[Held], bound: int) -> dict[int, int]:
+def oldest_first(all_held: Iterable[Held], bound: int) -> Counter[int]:
     """By its place, how many of the oldest batches of each go so that `bound` bytes remain."""
     held = list(all_held)
-    surplus = sum(each.size for each in held) - bound
-    counts: dict[int, int] = {}
-    if surplus <= 0:
-        return counts
-    batches = sorted(
-        (batch.stored_at, number, batch.at, batch.size)
-        for number, each in enumerate(held)
-        for batch in each.batches
+    surplus, counts = sum(each.size for each in held) - bound, Counter[int]()
+    by_age = heapq.merge(
+        *([(b.stored_at, n, b.at, b.size) for b in each.batches] for n, each in enumerate(held))
     )
-    for _, number, _, size in batches:
-        if surplus <= 0:
-            break
-        counts[number] = counts.get(number, 0) + 1
+    while surplus > 0:
+        _, number, _, size = next(by_age)
+        counts[number] += 1
         surplus -= size
     return counts

@@ -1,209 +1,134 @@
-"""Reads what lies on one disk, sends it to the escrow's topics, and deletes what is needless there.
+"""Reads what lies on one disk, hands it on to be written, and has deleted what is needless there.
 
-One thread. Nothing is read while 64 MiB wait for an acknowledgement: the escrow's own topic is then
-below min ISR, or away.
+One thread, which never waits for Kafka. Nothing is read while 64 MiB wait for an acknowledgement:
+the escrow's own topic is then below min ISR, or away.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
-import structlog
-from kafka import errors as kafka_errors
-
-from tidemark.assess.escrow import copy_from
-from tidemark.core.codec import encode_batch
-from tidemark.core.errors import ClusterError
-from tidemark.core.events import Batch as EventBatch
-from tidemark.core.events import Escrow
-from tidemark.core.identity import group_of
+from tidemark.assess.escrow import copy_from, is_doubled
 from tidemark.core.records import View
+from tidemark.escrow.copies import Copies, Key
+from tidemark.escrow.failures import Failures
 from tidemark.escrow.held import Held, HeldBatch, oldest_first
 from tidemark.escrow.leader_reads import LeaderReads, Read
-from tidemark.escrow.sealed import Label, Seal
-from tidemark.escrow.topics import MAX_BATCH_BYTES, OVERHEAD_BYTES, EscrowTopics, read_labelled
-from tidemark.kafka.client import close_producer, make_producer, reason_of
-from tidemark.record_log.batches import Batch
+from tidemark.escrow.reports import Reports
+from tidemark.escrow.sealed import Label
+from tidemark.escrow.topics import MAX_BATCH_BYTES
+from tidemark.kafka.topic_reader import Message
+from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
 
-COLLECTOR: Final = "tidemark-escrow"
 MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
-# A write without an acknowledgement for so long failed: what it held is read again.
-WRITE_SECONDS: Final = 15.0
-CLOSE_SECONDS: Final = 4.0
-# Between two looks at what may be deleted, and between two events about a held partition.
+# Between two looks at what may be deleted.
 UPKEEP_SECONDS: Final = 0.5
-TELL_SECONDS: Final = 1.0
-REPEAT_SECONDS: Final = 30.0
-# After a write that failed at once.
-REFUSED_SECONDS: Final = 1.0
 
-# Cluster, topic and partition.
-Key = tuple[str, str, int]
-
-log = structlog.get_logger()
-
-
-class Writing(NamedTuple):
-    """A batch that was sent and is not acknowledged."""
-
-    key: Key
-    batch: Batch
-    size: int
-    future: Any
+# By leader, and by partition, from which offset on.
+Requests = dict[int, dict[Place, int]]
 
 
 class Keeper:
-    """`settings.clusters`: those of which topics are held."""
+    """`reads`: by cluster, of those of which topics are held."""
 
     def __init__(
         self,
         settings: Settings,
-        seal: Seal,
-        topics: EscrowTopics | None = None,
+        reads: Mapping[str, LeaderReads],
+        copies: Copies,
+        failures: Failures,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._settings, self._seal, self._clock = settings, seal, clock
-        self.topics = topics or EscrowTopics(settings)
-        # Of the other thread alone.
-        self._preparing = topics or EscrowTopics(settings)
+        self._options, self._clock = settings.escrow, clock
+        self._reads, self._copies, self._failures = reads, copies, failures
+        self._reports = Reports(settings, copies)
         self.held: dict[Key, Held] = {}
-        self.views: dict[Key, View] = {}
         # By reason: batches that the escrow does not have, or no longer, although they may be due.
+        # Whoever reads it and `read_bytes` may begin them again.
         self.dropped: Counter[str] = Counter()
         self.read_bytes = 0
-        # Why it does not read or write now, by what it could not do; for logs and health.
-        self.failures: dict[str, str] = {}
-        self._reads = {
-            cluster.name: LeaderReads(cluster, settings.escrow.bytes_per_second)
-            for cluster in settings.clusters
-        }
-        # Topics are created beside the reading: a leader may die meanwhile.
-        self._preparer = ThreadPoolExecutor(1, "prepare")
-        self._prepared: dict[tuple[str, int], Any] = {}
-        self._unsent: list[tuple[Any, Key, Batch]] = []
-        self._producer: Any = None
-        self._writing: list[Writing] = []
-        self._told: dict[Key, tuple[float, Any]] = {}
         self._upkeep_at = 0.0
-        # When a write or a report failed last (monotonic).
-        self._refused_at = self._unreported_at = -REPEAT_SECONDS
 
-    def recover(self) -> None:
-        """Takes over what an earlier process holds. Raises ClusterError."""
-        for label, message in read_labelled(self.topics):
-            held = self.held.setdefault(
-                (label.cluster, label.topic, label.partition), Held(label.topic_id)
-            )
-            held.topic_id = label.topic_id
-            held.add(
-                HeldBatch(
-                    label.start,
-                    label.end,
-                    label.leader_epoch,
-                    len(message.value or b""),
-                    (message.timestamp or 0) / 1000,
-                    message.offset,
-                )
-            )
+    def recover(self, found: Iterable[tuple[Label, Message]]) -> None:
+        """Takes over what an earlier process holds."""
+        for label, message in found:
+            key = (label.cluster, label.topic, label.partition)
+            self.held.setdefault(key, Held()).topic_id = label.topic_id
+            size, at = len(message.value or b""), (message.timestamp or 0) / 1000
+            self._add(key, label, size, at, message.offset)
 
     def see(self, key: Key, view: View | None) -> None:
         """A newer view of an opted-in partition; None: the partition was deleted."""
         held = self.held.get(key)
-        is_other = held is not None and view is not None and _differ(held.topic_id, view.topic_id)
-        if view is None or is_other:
-            self._forget(key)
+        if held is not None and (view is None or _differ(held.topic_id, view.topic_id)):
+            self._stop_reading(key, held)
+            self._drop(key, len(held.batches))
+            del self.held[key]
             held = None
         if view is None:
-            self.views.pop(key, None)
             return
-        self.views[key] = view
-        start = copy_from(view, self._settings.escrow.margin_records)
+        start = copy_from(view, self._options.margin_records)
         if start is not None:
             held = self.held.setdefault(key, Held(view.topic_id))
             held.read_from(view, start)
-            self._prepare(key)
-        elif held is not None:
-            held.stop_reading()
+            self._copies.expect(key)
+        elif held is not None and is_doubled(view):
+            self._stop_reading(key, held)
+            held.is_ended = held.is_ended is True and held.leader == view.leader
+            held.leader = view.leader
+        # Otherwise nothing is known: reading goes on.
+        if held is not None:
+            held.view = view
 
     def step(self, seconds: float) -> None:
         """Reads for up to `seconds`, and sends what came. Raises nothing that Kafka says."""
-        wanted: dict[str, dict[int, dict[tuple[str, int], int]]] = defaultdict(dict)
-        is_refused = time.monotonic() - self._refused_at < REFUSED_SECONDS
-        waiting = sum(each.size for each in self._writing)
-        waiting += sum(len(batch.data) for _, _, batch in self._unsent)
-        if waiting < MAX_WAITING_BYTES and not is_refused:
-            for (cluster, topic, number), held in self.held.items():
-                if held.position is not None and held.leader is not None:
-                    places = wanted[cluster].setdefault(held.leader, {})
-                    places[topic, number] = held.position
-        for cluster, reads in self._reads.items():
-            for found in reads.read(wanted.get(cluster, {}), seconds):
-                self._take((cluster, *found.place), found)
-        self._attempt("write", self._send_prepared)
-        self._settle()
         now = self._clock()
-        if now - self._upkeep_at >= UPKEEP_SECONDS:
+        is_upkeep = now - self._upkeep_at >= UPKEEP_SECONDS
+        is_full = self._copies.waiting_bytes >= MAX_WAITING_BYTES
+        for cluster, reads in self._reads.items():
+            wanted, ended = self._requests(cluster)
+            reads.read({} if is_full else wanted)
+            reads.ask_members(ended if is_upkeep else {})
+            for found in reads.answers(seconds):
+                self._take((cluster, *found.place), found)
+        for copy, at in self._copies.step():
+            self._add(copy.key, copy.label, len(copy.record[1]), now, at)
+        if is_upkeep:
             self._upkeep_at = now
-            self._attempt("delete", self._delete_needless)
-            self._tell(now)
+            self._delete_needless(now)
+            self._reports.tell(self.held, now)
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no partition is read and nothing waits."""
-        is_read = any(each.position is not None for each in self.held.values())
-        return not (is_read or self._writing or self._unsent)
-
-    def waits_for(self) -> list[str]:
-        return list(self.failures.values())
-
-    def close(self) -> None:
-        if self._producer is not None:
-            self._producer.flush(CLOSE_SECONDS)
-            self._settle()
-            close_producer(self._producer, CLOSE_SECONDS)
-        for reads in self._reads.values():
-            reads.close()
-        self._preparer.shutdown(wait=False, cancel_futures=True)
-        self.topics.close()
-
-    def _attempt(self, what: str, act: Callable[[], None]) -> None:
-        """Logs a failure once, and its end."""
-        try:
-            act()
-        except (ClusterError, kafka_errors.KafkaError) as error:
-            self._fail(what, reason_of(error))
-        else:
-            self._works(what)
-
-    def _fail(self, what: str, why: str) -> None:
-        if self.failures.get(what) != why:
-            log.warning("escrow cannot go on", what=what, error=why)
-        self.failures[what] = why
-
-    def _works(self, what: str) -> None:
-        if self.failures.pop(what, None) is not None:
-            log.info("escrow goes on", what=what)
+    def _requests(self, cluster: str) -> tuple[Requests, Requests]:
+        """What is read from each leader, and of what to ask whether another replica has it."""
+        wanted: Requests = defaultdict(dict)
+        ended: Requests = defaultdict(dict)
+        for (name, topic, number), held in self.held.items():
+            if name != cluster:
+                continue
+            if held.position is not None and held.leader is not None:
+                wanted[held.leader][topic, number] = held.position
+            elif held.is_ended is False and held.leader is not None:
+                ended[held.leader][topic, number] = 0
+        return wanted, ended
 
     def _take(self, key: Key, found: Read) -> None:
-        held, name = self.held.get(key), f"read {key[0]}/{key[1]}-{key[2]}"
+        held = self.held.get(key)
         if held is None or held.position != found.offset:
             return
-        if found.error is not None:
-            self._fail(name, found.error)
-            if found.error == "OFFSET_OUT_OF_RANGE":
-                # Deleted, or another leader: the next view says where to go on.
-                held.stop_reading()
+        if found.offset is None:
+            held.is_ended = True
             return
-        self._works(name)
+        self._failures.note(_reading(key), found.error)
+        if found.error == "OFFSET_OUT_OF_RANGE":
+            # Deleted, or another leader: the next view says where to go on.
+            held.position = None
+        if found.error is not None:
+            return
         held.high_watermark = found.high_watermark
-        # Once for all batches: it looks at every view.
-        preparation = self._prepare(key) if found.batches else None
         for batch in found.batches:
             if batch.last_offset < found.offset:
                 continue
@@ -212,208 +137,54 @@ class Keeper:
             if len(batch.data) > MAX_BATCH_BYTES:
                 self.dropped["oversized"] += 1
                 continue
-            self._unsent.append((preparation, key, batch))
-
-    def _prepare(self, key: Key) -> Any:
-        """The preparation of its topic, which is tried again after a failure."""
-        place = (self.topics.name_for(*key[:2]), self._partitions_of(*key[:2]))
-        known = self._prepared.get(place)
-        if known is None or (known.done() and known.exception() is not None):
-            known = self._preparer.submit(self._preparing.ensure, *place)
-            self._prepared[place] = known
-        return known
-
-    def _send_prepared(self) -> None:
-        """Raises ClusterError where a topic cannot be prepared: what waits for it is read again."""
-        ready = [each for each in self._unsent if each[0].done()]
-        self._unsent = [each for each in self._unsent if not each[0].done()]
-        for number, (preparation, key, batch) in enumerate(ready):
-            try:
-                preparation.result()
-                self._send(key, batch)
-            except (ClusterError, kafka_errors.KafkaError):
-                for _, lost, _ in ready[number:]:
-                    self._read_again(lost)
-                self._refused_at = time.monotonic()
-                raise
-
-    def _send(self, key: Key, batch: Batch) -> None:
-        held = self.held.get(key)
-        if held is None:
-            return
-        cluster, topic, number = key
-        label = Label(
-            cluster=cluster,
-            topic=topic,
-            partition=number,
-            topic_id=held.topic_id,
-            start=batch.base_offset,
-            end=batch.last_offset + 1,
-            leader_epoch=batch.leader_epoch,
-        )
-        record_key, value = self._seal.close(label, batch.data)
-        name = self.topics.name_for(cluster, topic)
-        future = self._open().send(name, key=record_key, value=value, partition=number)
-        self._writing.append(Writing(key, batch, len(value), future))
-
-    def _read_again(self, key: Key) -> None:
-        held = self.held.get(key)
-        if held is not None and held.position is not None and key in self.views:
-            held.stop_reading()
-            self.see(key, self.views[key])
-
-    def _partitions_of(self, cluster: str, topic: str) -> int:
-        numbers = [number for c, t, number in self.views if (c, t) == (cluster, topic)]
-        return max(numbers, default=0) + 1
-
-    def _open(self) -> Any:
-        if self._producer is None:
-            self._producer = make_producer(
-                self._settings.kafka,
-                acks="all",
-                enable_idempotence=True,
-                linger_ms=5,
-                max_request_size=MAX_BATCH_BYTES + OVERHEAD_BYTES,
-                max_block_ms=2_000,
-                request_timeout_ms=int(WRITE_SECONDS * 500),
-                delivery_timeout_ms=int(WRITE_SECONDS * 1000),
+            label = Label(
+                cluster=key[0],
+                topic=key[1],
+                partition=key[2],
+                topic_id=held.topic_id,
+                start=batch.base_offset,
+                end=batch.last_offset + 1,
+                leader_epoch=batch.leader_epoch,
             )
-        return self._producer
+            self._copies.put(key, label, batch.data)
 
-    def _settle(self) -> None:
-        """Takes over what is acknowledged. After a failure all that waited is read again."""
-        waiting, failed = [], None
-        for writing in self._writing:
-            if not writing.future.is_done:
-                waiting.append(writing)
-            elif writing.future.failed():
-                failed = writing.future.exception
-            else:
-                self._store(writing, writing.future.value.offset)
-        self._writing = waiting
-        if failed is None:
-            return
-        self._fail("write", reason_of(failed))
-        self.dropped["not_written"] += 1
-        self._writing, self._refused_at = [], time.monotonic()
-        close_producer(self._producer, 0.0)
-        self._producer = None
-        for key in list(self.held):
-            self._read_again(key)
-
-    def _store(self, writing: Writing, at: int) -> None:
-        batch, held = writing.batch, self.held.get(writing.key)
+    def _add(self, key: Key, label: Label, size: int, stored_at: float, at: int) -> None:
+        held = self.held.get(key)
         if held is None:
             # It was deleted meanwhile.
-            offsets = {self._place(writing.key): at + 1}
-            self._attempt("delete", partial(self.topics.delete_before, offsets))
+            self._copies.delete(key, at + 1)
             return
-        start, end = batch.base_offset, batch.last_offset + 1
-        held.add(HeldBatch(start, end, batch.leader_epoch, writing.size, self._clock(), at))
-        self._works("write")
+        held.add(HeldBatch(label.start, label.end, label.leader_epoch, size, stored_at, at))
 
-    def _place(self, key: Key) -> tuple[str, int]:
-        return self.topics.name_for(*key[:2]), key[2]
+    def _stop_reading(self, key: Key, held: Held) -> None:
+        held.position = None
+        self._failures.note(_reading(key), None)
 
-    def _delete_needless(self) -> None:
+    def _delete_needless(self, now: float) -> None:
         """What another replica has, what is too old, and the oldest above the bound."""
-        counts: Counter[Key] = Counter()
-        expires = self._clock() - self._settings.escrow.hours * 3600
-        for key, held in self.held.items():
-            view = self.views.get(key)
-            needless = 0 if view is None else held.needless(view, is_ended=False)
-            if view is not None and held.position is None:
-                ended = held.needless(view, is_ended=True)
-                needless = ended if ended > needless and self._confirms(key) else needless
-            expired = held.expired(expires)
-            self.dropped["expired"] += max(0, expired - needless)
-            counts[key] = max(needless, expired)
         by_topic: dict[tuple[str, str], list[Key]] = defaultdict(list)
-        for key in self.held:
+        for key, held in self.held.items():
             by_topic[key[:2]].append(key)
+            self._drop(key, held.needless())
+            self._drop(key, held.expired(now - self._options.hours * 3600), "expired")
         for keys in by_topic.values():
-            over = oldest_first([self.held[key] for key in keys], self._bound)
+            over = oldest_first([self.held[key] for key in keys], self._options.bytes_per_topic)
             for number, count in over.items():
-                self.dropped["bytes"] += max(0, count - counts[keys[number]])
-                counts[keys[number]] = max(count, counts[keys[number]])
-        offsets = {
-            self._place(key): at
-            for key, count in counts.items()
-            if (at := self.held[key].drop(count)) is not None
-        }
-        self.topics.delete_before(offsets)
+                self._drop(keys[number], count, "bytes")
         for key in [k for k, h in self.held.items() if not h.batches and h.position is None]:
-            waits = [writing.key for writing in self._writing] + [k for _, k, _ in self._unsent]
-            if key not in waits:
+            if not self._copies.waits_for(key):
                 del self.held[key]
 
-    @property
-    def _bound(self) -> int:
-        return self._settings.escrow.bytes_per_topic
+    def _drop(self, key: Key, count: int, reason: str | None = None) -> None:
+        at = self.held[key].drop(count)
+        if at is not None:
+            self._copies.delete(key, at)
+        if reason is not None:
+            self.dropped[reason] += count
 
-    def _confirms(self, key: Key) -> bool:
-        """The leader has the last word: views are some seconds old."""
-        reads, view = self._reads.get(key[0]), self.views.get(key)
-        if reads is None or view is None or view.leader is None:
-            return False
-        return reads.has_other_member(key[1:], view.leader)
 
-    def _forget(self, key: Key) -> None:
-        """Deletes what is held of a deleted partition: the whole topic once none is left."""
-        held = self.held.pop(key, None)
-        if held is None:
-            return
-        if any(other[:2] == key[:2] for other in self.held):
-            at = held.drop(len(held.batches))
-            self._attempt("delete", lambda: self.topics.delete_before({self._place(key): at or 0}))
-        else:
-            self._attempt("delete", lambda: self.topics.delete(self.topics.name_for(*key[:2])))
-
-    def _tell(self, now: float) -> None:
-        """Events about what changed, and about all that is held from time to time."""
-        if time.monotonic() - self._unreported_at < REPEAT_SECONDS:
-            return
-        for key in self.held.keys() | self._told.keys():
-            held = self.held.get(key)
-            ranges = [] if held is None else held.ranges()
-            at, before = self._told.get(key, (0.0, None))
-            due = REPEAT_SECONDS if ranges == before else TELL_SECONDS if ranges else 0.0
-            if (before is None and not ranges) or now - at < due:
-                continue
-            self._attempt("report", partial(self._publish, key, held, ranges, now))
-            if "report" in self.failures:
-                # Each attempt may take seconds.
-                self._unreported_at = time.monotonic()
-                return
-            if ranges:
-                self._told[key] = (now, ranges)
-            else:
-                self._told.pop(key, None)
-
-    def _publish(self, key: Key, held: Held | None, ranges: Iterable[Any], now: float) -> None:
-        cluster, topic, number = key
-        view = self.views.get(key)
-        topic_id = held.topic_id if held is not None else None if view is None else view.topic_id
-        oldest = min((batch.stored_at for batch in held.batches), default=now) if held else now
-        event = Escrow(
-            topic=topic,
-            partition=number,
-            observed_at=now,
-            topic_id=topic_id,
-            ranges=list(ranges),
-            kept_until=oldest + self._settings.escrow.hours * 3600,
-        )
-        batch = EventBatch(
-            v=2,
-            cluster=cluster,
-            collector=COLLECTOR,
-            collector_epoch=int(now * 1000),
-            pass_number=0,
-            events=[event],
-        )
-        topics = self._settings.topics
-        group = group_of(cluster, topic, number, topics.partitions)
-        self._open().send(topics.replica_state, value=encode_batch(batch), partition=group)
+def _reading(key: Key) -> str:
+    return f"read {key[0]}/{key[1]}-{key[2]}"
 
 
 def _differ(one: str | None, other: str | None) -> bool:

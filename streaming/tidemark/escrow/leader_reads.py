@@ -1,12 +1,12 @@
 """Reads record batches from the leaders of one cluster, up to the high watermark, as consumers do.
 
-One request is under way to a leader, so a slow one delays no other.
+One request of a kind is under way to a leader, so a slow one delays no other.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -28,20 +28,22 @@ ANSWER_SECONDS: Final = 5.0
 # A leader without new records answers after this time.
 WAIT_MS: Final = 250
 MAX_BYTES: Final = 8 * 1024 * 1024
-PARTITION_BYTES: Final = 1024 * 1024
-# Below this allowance nothing is asked.
-LEAST_BYTES: Final = 64 * 1024
-# Addresses are asked for again once a leader was not reached, after so long.
-ADDRESS_SECONDS: Final = 1.0
+# Of one partition: several of the largest batches.
+PARTITION_BYTES: Final = 4 * 1024 * 1024
+# Before a leader that gave no answer is asked again.
+RETRY_SECONDS: Final = 0.25
 
 
 class Read(NamedTuple):
-    """What a leader gave of one partition: whole batches from `offset` on, or an error."""
+    """What a leader gave of one partition: whole batches from `offset` on, or an error.
+
+    Without an offset: it says that another replica is in sync.
+    """
 
     place: Place
-    offset: int
-    batches: list[Batch]
-    high_watermark: int | None
+    offset: int | None
+    batches: list[Batch] = []
+    high_watermark: int | None = None
     error: str | None = None
 
 
@@ -54,64 +56,64 @@ class LeaderReads:
         self._loop = self._network.loop
         self._connections = self._network.pool(identify)
         self._addresses: dict[int, BrokerAddress] = {}
-        self._asked_at = -ADDRESS_SECONDS
-        # Leader -> the request under way; how many bytes may be read, and as of when.
-        self._under_way: dict[int, Any] = {}
-        self._allowances: dict[int, tuple[float, float]] = {}
+        # The requests under way, by leader and by what is asked.
+        self._under_way: dict[tuple[int, Any], Any] = {}
+        # When what was read from a leader is below the rate again (monotonic).
+        self._free_at: dict[int, float] = {}
+        self._turn = 0
 
-    def read(self, wanted: Mapping[int, Mapping[Place, int]], seconds: float) -> list[Read]:
-        """Asks the leaders that are not asked already, and gives what has come within `seconds`."""
+    def read(self, wanted: Mapping[int, Mapping[Place, int]]) -> None:
+        """Asks the leaders that are not asked already for records from these offsets on."""
         for leader, offsets in wanted.items():
-            if leader not in self._under_way and self._allowance(leader) >= LEAST_BYTES:
-                self._under_way[leader] = self._loop.spawn(self._ask, leader, dict(offsets))
+            if time.monotonic() >= self._free_at.get(leader, 0.0):
+                self._start(leader, self._read, offsets)
+
+    def ask_members(self, wanted: Mapping[int, Collection[Place]]) -> None:
+        """Asks leaders whether another replica is in sync: views are some seconds old."""
+        for leader, places in wanted.items():
+            self._start(leader, self._members, places)
+
+    def answers(self, seconds: float) -> list[Read]:
+        """What came; waits up to `seconds` for the first."""
         if not self._under_way:
             return []
         self._loop.run(self._wait, seconds)
         found: list[Read] = []
-        for leader, future in list(self._under_way.items()):
-            if future.is_done:
-                del self._under_way[leader]
-                # Anything else is an answer without what its schema demands.
-                found += future.value if future.succeeded() else []
+        for key in [key for key, future in self._under_way.items() if future.is_done]:
+            future = self._under_way.pop(key)
+            # Anything else is an answer without what its schema demands.
+            found += future.value if future.succeeded() else []
         return found
 
-    def has_other_member(self, place: Place, leader: int) -> bool:
-        """Whether the leader itself now says that another replica is in sync."""
-        return bool(self._loop.run(self._members, place, leader) - {leader})
-
-    def close(self) -> None:
-        self._connections.close()
-        self._loop.close()
+    def _start(self, leader: int, ask: Any, wanted: Any) -> None:
+        if (leader, ask) not in self._under_way:
+            self._under_way[leader, ask] = self._loop.spawn(ask, leader, wanted)
 
     async def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not any(f.is_done for f in self._under_way.values()):
             await self._loop.sleep(0.005)
 
-    def _allowance(self, leader: int) -> float:
-        now = time.monotonic()
-        left, at = self._allowances.get(leader, (float(self._rate), now))
-        left = min(self._rate, left + (now - at) * self._rate)
-        self._allowances[leader] = (left, now)
-        return left
-
-    async def _ask(self, leader: int, offsets: dict[Place, int]) -> list[Read]:
+    async def _read(self, leader: int, offsets: Mapping[Place, int]) -> list[Read]:
+        # Each comes first in turn: an answer may be full before the last.
+        self._turn = first = (self._turn + 1) % len(offsets)
+        wanted = sorted((*place, offset) for place, offset in offsets.items())
+        wanted = wanted[first:] + wanted[:first]
+        size = min(MAX_BYTES, self._rate)
         try:
-            connection = await self._connect(leader, next(iter(offsets))[0])
+            connection = await self._connect(leader, wanted[0][0])
             version = connection.version(FetchRequest.API_KEY, FETCH_VERSION)
             if version is None:
                 raise NoAnswerError("unsupported")
-            size = int(min(MAX_BYTES, self._allowance(leader)))
-            wanted = [(*place, offset) for place, offset in offsets.items()]
             each = min(PARTITION_BYTES, size)
             request = record_request(version, wanted, each, size, max_wait_ms=WAIT_MS)
             found = partitions_of(await connection.ask(request, ANSWER_SECONDS))
         except NoAnswerError as error:
             self._addresses.pop(leader, None)
-            return [Read(place, at, [], None, error.outcome) for place, at in offsets.items()]
-        left, at = self._allowances[leader]
-        taken = sum(len(each.records or b"") for each in found.values())
-        self._allowances[leader] = (left - taken, at)
+            await self._loop.sleep(RETRY_SECONDS)
+            return [Read(place, at, error=error.outcome) for place, at in offsets.items()]
+        taken = sum(len(answer.records or b"") for answer in found.values())
+        self._free_at[leader] = time.monotonic() + taken / self._rate
         return [_read(place, at, found.get(place)) for place, at in offsets.items()]
 
     async def _connect(self, leader: int, topic: str) -> BrokerConnection:
@@ -124,9 +126,6 @@ class LeaderReads:
         return await connection.ready(ANSWER_SECONDS)
 
     async def _read_addresses(self, topic: str) -> None:
-        if time.monotonic() - self._asked_at < ADDRESS_SECONDS:
-            return
-        self._asked_at = time.monotonic()
         for number, server in enumerate(self._cluster.bootstrap_servers):
             connection = self._connections.get(-1 - number, *parse_address(server))
             with suppress(NoAnswerError):
@@ -135,21 +134,26 @@ class LeaderReads:
                 self._addresses = dict(image.brokers)
                 return
 
-    async def _members(self, place: Place, leader: int) -> set[int]:
+    async def _members(self, leader: int, places: Collection[Place]) -> list[Read]:
+        topics = sorted({topic for topic, _ in places})
         try:
-            connection = await self._connect(leader, place[0])
-            image = await read_metadata_of(connection, [place[0]], ANSWER_SECONDS)
+            connection = await self._connect(leader, topics[0])
+            image = await read_metadata_of(connection, topics, ANSWER_SECONDS)
         except NoAnswerError:
-            return set()
-        found = image.topics[place[0]].partitions.get(place[1])
-        return set() if found is None or found.leader != leader else set(found.in_sync)
+            return []
+        known = {place: image.topics[place[0]].partitions.get(place[1]) for place in places}
+        return [
+            Read(place, None)
+            for place, found in known.items()
+            if found is not None and found.leader == leader and set(found.in_sync) - {leader}
+        ]
 
 
 def _read(place: Place, offset: int, found: Any) -> Read:
     if found is None:
-        return Read(place, offset, [], None, "an answer without the partition")
+        return Read(place, offset, error="an answer without the partition")
     if found.error_code:
-        return Read(place, offset, [], None, error_name(found.error_code))
+        return Read(place, offset, error=error_name(found.error_code))
     try:
         batches, _ = split_batches(bytes(found.records or b""), offset)
     except DamagedLogError as damage:

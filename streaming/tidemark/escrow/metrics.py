@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 from tidemark.escrow.held import Held
 from tidemark.escrow.keeper import Keeper
 from tidemark.metrics import MetricRegistry
 
 UPDATE_SECONDS = 1.0
-REASONS = ("bytes", "expired", "oversized", "not_written")
 
 
 class EscrowMetrics:
@@ -24,13 +23,12 @@ class EscrowMetrics:
         self._behind = registry.gauge("tidemark_escrow_behind_records")
         self._read = registry.counter("tidemark_escrow_read_bytes_total")
         self._dropped = registry.counter("tidemark_escrow_dropped_batches_total")
-        for reason in REASONS:
+        for reason in ("bytes", "expired", "oversized"):
             self._dropped.labels(reason)
-        self._counted: Counter[str] = Counter()
-        self._read_before, self._updated_at = 0, 0.0
+        self._updated_at = 0.0
 
     def update(self, keeper: Keeper, now: float) -> None:
-        """At most once a second."""
+        """At most once a second. What `keeper` has counted is counted here from then on."""
         if now - self._updated_at < UPDATE_SECONDS:
             return
         self._updated_at = now
@@ -40,16 +38,15 @@ class EscrowMetrics:
         for gauge in (self._records, self._bytes, self._age, self._behind):
             gauge.clear()
         for labels, all_held in by_topic.items():
-            batches = [batch for held in all_held for batch in held.batches]
-            ranges = [each for held in all_held for each in held.ranges()]
+            ranges = [each for held in all_held for each in held.ranges]
             self._records.labels(*labels).set(sum(end - start for start, end, _ in ranges))
             self._bytes.labels(*labels).set(sum(held.size for held in all_held))
             self._behind.labels(*labels).set(sum(held.behind for held in all_held))
-            if batches:
-                oldest = min(batch.stored_at for batch in batches)
-                self._age.labels(*labels).set(max(0.0, now - oldest))
-        for reason in REASONS:
-            self._dropped.labels(reason).inc(keeper.dropped[reason] - self._counted[reason])
-        self._counted = Counter(keeper.dropped)
-        self._read.inc(keeper.read_bytes - self._read_before)
-        self._read_before = keeper.read_bytes
+            since = [held.batches[0].stored_at for held in all_held if held.batches]
+            if since:
+                self._age.labels(*labels).set(max(0.0, now - min(since)))
+        for reason, count in keeper.dropped.items():
+            self._dropped.labels(reason).inc(count)
+        keeper.dropped.clear()
+        self._read.inc(keeper.read_bytes)
+        keeper.read_bytes = 0

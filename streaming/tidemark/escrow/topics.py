@@ -31,8 +31,6 @@ FILE_DELETE_MS: Final = 1000
 SEGMENT_MS: Final = 10 * 60_000
 # Records that are unpacked at once.
 MAX_RECORDS: Final = 32
-_EXISTS: Final = kafka_errors.TopicAlreadyExistsError.errno
-_GONE: Final = kafka_errors.UnknownTopicOrPartitionError.errno
 
 
 class EscrowTopics:
@@ -42,8 +40,6 @@ class EscrowTopics:
         self._settings = settings
         self._connection, self._prefix = settings.kafka, settings.topics.escrow
         self._admin: Any = None
-        # Name -> partitions that are there.
-        self._sizes: dict[str, int] = {}
 
     def name_for(self, cluster: str, topic: str) -> str:
         """A name that no other pair has; readable where it can be."""
@@ -58,12 +54,10 @@ class EscrowTopics:
         found = self._ask("list the topics of the escrow", lambda admin: admin.list_topics())
         return sorted(name for name in found if name.startswith(self._prefix))
 
-    def ensure(self, name: str, partitions: int) -> None:
-        """Creates the topic, or adds partitions."""
-        if self._sizes.get(name, 0) >= partitions:
-            return
-        self._ask(f"prepare topic {name}", lambda admin: self._prepare(admin, name, partitions))
-        self._sizes[name] = partitions
+    def ensure(self, sizes: Mapping[str, int]) -> None:
+        """Creates topics, or adds partitions, so that each has as many."""
+        if sizes:
+            self._ask("prepare topics", lambda admin: self._prepare(admin, sizes))
 
     def read(self, name: str) -> Iterator[Message]:
         """What is held now; key and value are those of `sealed`."""
@@ -75,10 +69,6 @@ class EscrowTopics:
         wanted = {TopicPartition(*place): offset for place, offset in offsets.items()}
         if wanted:
             self._ask("delete records of the escrow", lambda admin: admin.delete_records(wanted))
-
-    def delete(self, name: str) -> None:
-        self._sizes.pop(name, None)
-        self._ask(f"delete topic {name}", lambda admin: _delete(admin, name))
 
     def close(self) -> None:
         admin, self._admin = self._admin, None
@@ -92,23 +82,22 @@ class EscrowTopics:
             return act(self._admin)
         except kafka_errors.KafkaError as error:
             self.close()
-            cure = ""
-            if isinstance(error, kafka_errors.AuthorizationError):
-                cure = "; `tidemark check-config --acls` prints the rights that it needs"
+            cure = (
+                "; `tidemark check-config --acls` prints the rights that it needs"
+                if isinstance(error, kafka_errors.AuthorizationError)
+                else ""
+            )
             raise ClusterError(f"cannot {purpose}: {explain(error)}{cure}.") from None
 
-    def _prepare(self, admin: Any, name: str, partitions: int) -> None:
-        known = topic_states(admin, [name])[name].partitions
-        if known is None:
-            answer = admin.create_topics(
-                {name: self._specification(partitions)}, raise_errors=False
-            )
-            code = answer["topics"][0]["error_code"]
-            if code not in (0, _EXISTS):
-                raise kafka_errors.for_code(code)(name)
-            admin.wait_for_topics([name])
-        elif known < partitions:
-            admin.create_partitions({name: partitions})
+    def _prepare(self, admin: Any, sizes: Mapping[str, int]) -> None:
+        states = topic_states(admin, sizes)
+        known = {name: states[name].partitions for name in sizes}
+        absent = {n: self._specification(size) for n, size in sizes.items() if known[n] is None}
+        if absent:
+            admin.create_topics(absent)
+        grown = {name: size for name, size in sizes.items() if (known[name] or size) < size}
+        if grown:
+            admin.create_partitions(grown)
 
     def _specification(self, partitions: int) -> dict[str, Any]:
         topics, escrow = self._settings.topics, self._settings.escrow
@@ -138,10 +127,3 @@ def read_labelled(topics: EscrowTopics) -> Iterator[tuple[Label, Message]]:
             except SealError:
                 continue
             yield label, message
-
-
-def _delete(admin: Any, name: str) -> None:
-    answer = admin.delete_topics([name], raise_errors=False)
-    code = answer["responses"][0]["error_code"]
-    if code not in (0, _GONE):
-        raise kafka_errors.for_code(code)(name)

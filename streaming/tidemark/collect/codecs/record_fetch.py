@@ -22,7 +22,9 @@ def record_request(
     replica: int = CONSUMER,
     max_wait_ms: int = 0,
 ) -> FetchRequest:
-    """`wanted`: topic, partition, offset. A broker gives one batch at least, however large."""
+    """`wanted`: topic, partition, offset. A broker fills its answer in this order, and
+    gives one batch at least, however large.
+    """
     topic = FetchRequest.FetchTopic
     request = FetchRequest(
         replica_id=replica,
@@ -47,7 +49,7 @@ def record_request(
                     for _, number, offset in places
                 ],
             )
-            for name, places in groupby(sorted(wanted), key=itemgetter(0))
+            for name, places in groupby(wanted, key=itemgetter(0))
         ],
         forgotten_topics_data=[],
         rack_id="",

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import rfc3339, table
 from tidemark.escrow.sealed import Label, Seal, SealError
 from tidemark.escrow.topics import EscrowTopics, read_labelled
+from tidemark.kafka.topic_reader import Message
 from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
 
 HEADING = ("CLUSTER", "PARTITION", "OFFSETS", "EPOCH", "BATCHES", "BYTES", "SINCE")
 
 
-class _Copy(NamedTuple):
-    label: Label
-    key: bytes
-    value: bytes
-    stored_at: float
-
-
 def held_lines(settings: Settings, cluster: str | None) -> list[str]:
     """A line for each partition and epoch. Raises ClusterError where nothing is held."""
     found: dict[tuple[str, str, int | None], list[tuple[int, int, int, float]]] = defaultdict(list)
-    for copy in _copies(settings, cluster, None):
-        label = copy.label
-        name = f"{label.topic}-{label.partition}"
-        found[label.cluster, name, label.leader_epoch].append(
-            (label.start, label.end, len(copy.value), copy.stored_at)
+    for label, message in _copies(settings, cluster, None):
+        found[label.cluster, f"{label.topic}-{label.partition}", label.leader_epoch].append(
+            (label.start, label.end, len(message.value or b""), (message.timestamp or 0) / 1000)
         )
     rows = [
         (
@@ -62,13 +54,13 @@ def escrow_folders(
     # Partition -> the end of each of its logs and the epoch there, in the order of the folders.
     ends: dict[Place, list[tuple[int, int | None]]] = defaultdict(list)
     clusters: set[str] = set()
-    for copy in _copies(settings, cluster, places):
-        label, place = copy.label, (copy.label.topic, copy.label.partition)
+    for label, message in _copies(settings, cluster, places):
+        place = (label.topic, label.partition)
         clusters.add(label.cluster)
         if len(clusters) > 1:
             raise ConfigError("the escrow holds records of several clusters; give --cluster NAME.")
         try:
-            batch = seal.open(copy.key, copy.value)
+            batch = seal.open(message.key or b"", message.value or b"")
         except SealError as error:
             raise ConfigError(
                 f"{label.topic}-{label.partition} offset {label.start} in escrow: {error}. Set "
@@ -92,13 +84,9 @@ def escrow_folders(
 
 def _copies(
     settings: Settings, cluster: str | None, places: Collection[Place] | None
-) -> Iterator[_Copy]:
-    topics = EscrowTopics(settings)
-    try:
+) -> Iterator[tuple[Label, Message]]:
+    with closing(EscrowTopics(settings)) as topics:
         for label, message in read_labelled(topics):
             is_wanted = places is None or (label.topic, label.partition) in places
             if is_wanted and cluster in (None, label.cluster):
-                at = (message.timestamp or 0) / 1000
-                yield _Copy(label, message.key or b"", message.value or b"", at)
-    finally:
-        topics.close()
+                yield label, message
