@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import random
 import signal
 import tempfile
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -27,8 +30,11 @@ from tidemark_lab.drills.worker import quiet_logs
     show_default=True,
     help="Seconds from a pass to its views: what Kafka and Spark take.",
 )
+@click.option("--encrypted", is_flag=True, help="With a key; needs the package cryptography.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def escrow(rounds: int, seed: int | None, kills: bool, delay: float, as_json: bool) -> int:
+def escrow(
+    rounds: int, seed: int | None, kills: bool, delay: float, encrypted: bool, as_json: bool
+) -> int:
     """Unclean elections that lose the old leader's disk: what `tidemark escrow` gives back."""
     exit_on(signal.SIGTERM, signal.SIGHUP)
     quiet_logs()
@@ -36,7 +42,10 @@ def escrow(rounds: int, seed: int | None, kills: bool, delay: float, as_json: bo
     report = Report(seed=seed, delay_seconds=delay)
     with tempfile.TemporaryDirectory(prefix="tidemark-drill-") as folder:
         say = partial(click.echo, err=True)
-        run_rounds(report, rounds, Path(folder), say, kills=kills)
+        key = Path(folder) / "key"
+        key.write_bytes(base64.b64encode(os.urandom(32)))
+        options: dict[str, Any] = {"kills": kills, "key_file": str(key) if encrypted else None}
+        run_rounds(report, rounds, Path(folder), say, **options)
     shown = msgspec.json.encode(report).decode() if as_json else "\n".join(report.lines())
     click.echo(shown)
     return 3 if report.failed else 0

@@ -87,12 +87,20 @@ class Report(Struct, kw_only=True):
 
 
 class Death(NamedTuple):
+    # When the leader was sent SIGKILL, and when it was gone: seconds later on a busy machine.
     at: float
+    gone_at: float
     leader_epochs: dict[str, int]
 
 
 def run_rounds(
-    report: Report, rounds: int, folder: Path, say: Callable[[str], object], *, kills: bool
+    report: Report,
+    rounds: int,
+    folder: Path,
+    say: Callable[[str], object],
+    *,
+    kills: bool,
+    key_file: str | None = None,
 ) -> None:
     """Fills the report. Raises ClusterError where the brokers do not do what a round waits for."""
     chance = random.Random(report.seed)
@@ -106,11 +114,13 @@ def run_rounds(
         pipeline = Pipeline(cluster.bootstrap_servers, folder / EVENTS, {})
         stack.callback(pipeline.close)
         watched = {"name": CLUSTER_NAME, "bootstrap_servers": cluster.bootstrap_servers}
-        service = EscrowService(folder, watched, own, report.delay_seconds, hours=1.0)
+        options = {"hours": 1.0, "key_file": key_file}
+        service = EscrowService(folder, watched, own, report.delay_seconds, **options)
         stack.callback(service.close)
         pipeline.on_views = service.take
         pipeline.start()
         pipeline.start_collector(COLLECTOR)
+        service.wait()
         for number in range(rounds):
             kill_at = chance.uniform(0.0, 6.0) if kills else None
             death, writers = _lose(cluster, chance, service, kill_at)
@@ -150,8 +160,9 @@ def _lose(
     comes_true(lambda: False, began + load_seconds - time.monotonic())
     found = cluster.partitions(topics)
     epochs = {topic: partition.leader_epoch for (topic, _), partition in found.items()}
+    killed_at = time.time()
     cluster.kill_broker(LEADER)
-    death = Death(time.time(), epochs)
+    death = Death(killed_at, time.time(), epochs)
     wipe_logs(cluster.log_directory(LEADER), [(topic, 0) for topic in topics])
     for writer in writers:
         writer.stop()
@@ -179,8 +190,8 @@ def _judge(
 ) -> Election | None:
     kind = writer.kind
     kept = _read(cluster, kind)
-    gone = [w for w in writer.written if kept.get(w.offset) != w.value and w.acked_at <= death.at]
-    gone.sort()
+    written = [each for each in writer.written if each.acked_at <= death.gone_at]
+    gone = sorted(each for each in written if kept.get(each.offset) != each.value)
     if not gone:
         return None
     aborted = {w.offset for w in writer.aborted}

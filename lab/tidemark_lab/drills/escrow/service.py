@@ -17,9 +17,12 @@ from tidemark.kafka.client import close_producer, make_producer
 from tidemark.settings import Connection
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.process import ChildProcess
+from tidemark_lab.brokers.wait import wait_until
 
 VIEWS, STATE = "tidemark.partition-views", "tidemark.replica-state"
 GROUPS: Final = 2
+LOG: Final = "escrow.log"
+READY: Final = "keeping second copies"
 _SECONDS: Final = 30.0
 
 
@@ -55,6 +58,11 @@ class EscrowService:
         self._child = self._start()
         self.kills = 0
 
+    def wait(self) -> None:
+        """Until it copies, as long before a fault. Raises ClusterError."""
+        log = self._folder / LOG
+        wait_until(lambda: READY in log.read_text("utf-8"), 2 * _SECONDS, "the escrow has started")
+
     def take(self, views: Sequence[View]) -> None:
         """Views that the product has made now."""
         self._views.put((time.monotonic(), views))
@@ -74,7 +82,7 @@ class EscrowService:
 
     def _start(self) -> ChildProcess:
         command = [sys.executable, "-m", "tidemark.cli", "escrow", "--config", str(self.config)]
-        return ChildProcess("escrow", command, self._folder / "escrow.log")
+        return ChildProcess("escrow", command, self._folder / LOG)
 
     def _send(self) -> None:
         while (item := self._views.get()) is not None:
