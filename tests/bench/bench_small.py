@@ -36,7 +36,7 @@ def rows() -> Iterator[Row]:
 
 
 def rows_of(partitions: int, of_stream: float | None, of_all: float | None) -> Iterator[Row]:
-    with ExitStack() as stack, tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder, java = Path(name), find_java()
         cluster = stack.enter_context(LocalCluster(folder / "kafka", java=java))
         places = [("bench", number) for number in range(partitions)]
