@@ -12,7 +12,11 @@ from tidemark.collect.codecs.metadata_image import (
     TopicMetadata,
 )
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
-from tidemark.collect.metadata.inventory import Inventory, MetadataChanges
+from tidemark.collect.metadata.inventory import (
+    RESTORED_EPOCH_READS,
+    Inventory,
+    MetadataChanges,
+)
 from tidemark.settings import Cluster
 
 NODES = {
@@ -105,6 +109,20 @@ def test_an_image_of_a_recreated_topic_is_not_behind(watched: Inventory) -> None
     watched.apply([image(1, {"t": {0: metadata(epoch=7)}}, topic_id="old")])
     new = {"t": {0: metadata(epoch=0)}}
     assert watched.apply([image(1, new, topic_id="new"), image(2, new, topic_id="new")]).recreated
+
+
+def test_metadata_of_a_backup_counts_after_reads_of_two_brokers(watched: Inventory) -> None:
+    """The topic id is the same, and no broker shows the known epoch any more."""
+    known, restored = {"t": {0: metadata(epoch=7)}}, {"t": {0: metadata(epoch=3)}}
+    watched.apply([image(1, known)])
+    shown = []
+    for read in range(RESTORED_EPOCH_READS + 5):
+        # At first one broker may only be behind, and once another one shows the known epoch.
+        others = {0: [], 4: [image(2, known)]}.get(read, [image(2, restored)])
+        changes = watched.apply([image(1, restored), *others])
+        shown.append(watched.partitions["t", 0].leader_epoch)
+    assert shown.index(3) == 4 + RESTORED_EPOCH_READS
+    assert (changes.recreated, changes.absent) == ([], set())
 
 
 def test_a_change_of_in_sync_replicas_needs_no_new_requests(watched: Inventory) -> None:

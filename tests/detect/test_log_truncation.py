@@ -119,6 +119,10 @@ def test_without_a_new_epoch_only_the_log_end_offset_is_a_proof(
         assert cuts(known, {"leader_epoch": epoch, "log_end_offset": log_end}) == cut
 
 
+def test_the_end_of_an_older_epoch_is_not_that_of_the_log() -> None:
+    assert cuts(before(leader_epoch=4), {"leader_epoch": 3, "log_end_offset": 95}) == []
+
+
 @pytest.mark.parametrize(
     ("known_start", "start", "end", "from_scratch"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.evolve.observations import SEEN, fold, observation, sparse_of
 from tidemark.core.cluster import ClusterState, NodeState
@@ -12,7 +13,7 @@ from tidemark.core.events import MetadataChange
 from tidemark.core.partition import PartitionState, Shrink, encode_state
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.core.sparse_state import EpochStart, MetadataPosition, SparseState
-from tidemark.evolve.metadata_log import evolve_change, is_new_record
+from tidemark.evolve.metadata_log import evolve_change, is_new_record, note_delay
 from tidemark.evolve.recreation import is_other_topic
 
 
@@ -202,6 +203,34 @@ def test_the_first_records_are_history_where_samples_show_the_same_leadership() 
     ):
         assert evolve_change(SEEN, now).in_sync_replicas == [1]
     assert evolve_change(recorded(), old).in_sync_replicas == [1]
+
+
+def test_a_record_that_was_read_late_is_history() -> None:
+    """The clocks differ by 30 s: of two spans, the least delay is theirs."""
+    cluster, state = ClusterState(), replace(recorded(), observed_at=40.0)
+    late = change(metadata_offset=9, partition_epoch=9, in_sync_replicas=[1], record_at=3.9)
+    for record_at, members in ((7.9, [1, 2]), (8.1, [1])):
+        cluster.record_delays = (0.0, 30.0, 30.0)
+        note_delay(cluster, replace(late, record_at=record_at), 40.0)
+        assert cluster.record_delays == (0.0, 30.0, 30.0)
+        after = evolve_change(state, replace(late, record_at=record_at), cluster, 40.0)
+        assert after.in_sync_replicas == members
+        # An image of the same epoch counts again at once.
+        position = after.metadata_position
+        assert position is not None
+        assert position.at == (0.0 if members == [1, 2] else 40.0)
+    note_delay(cluster, change(record_at=380.0), 400.0)
+    assert cluster.record_delays == (400.0, 30.0, 20.0)
+
+
+def test_an_image_that_had_reached_the_record_is_newer() -> None:
+    """Of one that had not, nobody knows: its broker may be cut off from the controller."""
+    for brokers, members in (([1, 3], [1, 2]), ([3], [1])):
+        shrunk = fold(recorded(at=-60.0), observation(in_sync_replicas=[1], metadata_from=[1, 2]))
+        record = change(metadata_offset=9, partition_epoch=9, in_sync_replicas=[1])
+        state = evolve_change(shrunk, record)
+        image = observation(observed_at=21.0, in_sync_replicas=[1, 2], metadata_from=brokers)
+        assert fold(state, image).in_sync_replicas == members
 
 
 @pytest.mark.parametrize(

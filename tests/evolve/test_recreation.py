@@ -22,6 +22,7 @@ from tidemark.core.sparse_state import (
 )
 from tidemark.evolve.observation import GAP_SECONDS
 from tidemark.evolve.recreation import (
+    BACK_SECONDS,
     MAX_HOLD_SECONDS,
     RESET_SECONDS,
     apply_resets,
@@ -397,3 +398,25 @@ def test_after_a_gap_any_log_may_be_of_a_new_topic() -> None:
         event = observation(observed_at=10.0 + seconds, **whole)
         after = fold(before, event, number=number)
         assert [reset.broker for reset in after.resets if reset.unwatched] == marked
+
+
+def test_an_older_epoch_of_a_topic_id_that_lasts_is_that_of_a_backup() -> None:
+    """Replicas are silent, so only two brokers show it, for BACK_SECONDS."""
+    fields = {"leader_epoch": 2, "samples": [silent(1), silent(2)], "committed": None}
+    first, last = (
+        observation(observed_at=at, metadata_from=[3, 4], **fields)
+        for at in (11.0, 11.0 + BACK_SECONDS)
+    )
+    former = fold(SEEN, first, last).former_topic
+    assert former is not None
+    assert (former.restored, former.leader_epoch, fold(SEEN, first).leader_epoch) == (True, 4, 4)
+    one = replace(last, metadata_from=[3])
+    assert fold(SEEN, first, one).leader_epoch == 4
+    # The known number again may be another leadership: nothing that was committed is compared.
+    later = observation(observed_at=12.0, leader_epoch=5, committed=None)
+    assert not fold(SEEN, first, later).committed
+    assert fold(SEEN, later).committed
+    forgot = [answer(broker, leader_epoch=2) for broker in (1, 2)]
+    for samples, keeps in ((forgot, False), (forgot[:1], True)):
+        older = observation(observed_at=11.0, samples=samples, committed=None)
+        assert bool(fold(SEEN, older).committed) is keeps

@@ -149,7 +149,12 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("still", r"Its log does not grow", _anything),
     ],
     "KafkaDivergence": [("all", r"", _anything)],
-    "KafkaLineageAnomaly": [("all", r"", s.never)],
+    "KafkaLineageAnomaly": [
+        ("went back", r"The leader epochs of \S+ went back from", s.was_restored),
+        ("nothing", r"Nothing that was seen before is compared", s.was_restored),
+        ("clients", r"Clients that know a later epoch", _anything),
+        ("all", r"", s.never),
+    ],
     "KafkaStaleBrokerView": [
         ("knows", r"Broker (\d+) still knows leader epoch (\d+) of \S+; leader", s.knew_epoch),
         ("follows", r"It does not follow the new leader", _anything),

@@ -16,6 +16,10 @@ def never(case: Case, match: Match) -> bool:
     return False
 
 
+def was_restored(case: Case, match: Match) -> bool:
+    return case.truth.restored
+
+
 # Elections.
 
 

@@ -167,6 +167,9 @@ class ClusterState(Struct, array_like=True):
     # The id before the newest change of `cluster_id`, and when that was.
     former_cluster_id: str | None = None
     cluster_changed_at: float = 0.0
+    # Of the records of the metadata log: when the newer of two spans of time began, and the least
+    # `MetadataChange.delay` of the older and of the newer one.
+    record_delays: tuple[float, float, float] | None = None
 
     def is_silent(self, name: str, by: str, collector_epoch: int = 0) -> bool:
         """Whether a collector has given no pass lately, or its process was replaced.

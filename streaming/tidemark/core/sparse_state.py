@@ -28,7 +28,7 @@ class MetadataPosition(Struct, array_like=True, gc=False):
 
     offset: int
     partition_epoch: int
-    # When it was read, by the collector's clock.
+    # When it was read, by the collector's clock; 0: by a reader that was late.
     at: float
     # LeaderRecoveryState: an unclean election that no replica has confirmed since.
     recovering: bool = False
@@ -36,6 +36,8 @@ class MetadataPosition(Struct, array_like=True, gc=False):
     adjacent: bool = False
     # The in-sync set of the record; None: written by a version that did not keep it.
     in_sync_replicas: list[int] | None = None
+    # Brokers whose image is known to have reached what the partition's state shows.
+    image_from: list[int] = []
 
 
 class EpochStart(Struct, array_like=True, gc=False):
@@ -270,9 +272,12 @@ class SparseState(Struct, array_like=True, gc=False):
     open_election: OpenElection | None = None
     # Only where metadata has no leader epochs (Kafka before 2.1).
     leadership: SampledLeadership | None = None
-    # For FORMER_TOPIC_SECONDS.
+    # For FORMER_TOPIC_SECONDS; one that was restored from a backup, for good.
     former_topic: FormerTopic | None = None
     escrow: Escrowed | None = None
+    # The first of the observations in a row in which brokers show a leader epoch before the known
+    # one, and no replica shows that.
+    back_since: float | None = None
 
 
 EMPTY: Final = SparseState()

@@ -32,6 +32,10 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
             continue
         if replica.error is not None or replica.log_end_offset is None:
             continue
+        if replica.leader_epoch is not None and replica.leader_epoch < (known.leader_epoch or 0):
+            # Its metadata is that of a backup, or of another topic. A follower gives the end of its
+            # leader epoch, which then is not the end of its log.
+            continue
         # Either sign gives the offset at which the log was cut, or an upper bound.
         by_lineage = _end_of_known_epoch(known, replica, after)
         cut = min(end for end in (replica.log_end_offset, by_lineage) if end is not None)

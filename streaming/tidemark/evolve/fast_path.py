@@ -125,7 +125,8 @@ def _is_plain(state: PartitionState, event: Observation, committed: int) -> bool
 
 
 def _is_at_rest(sparse: SparseState, now: float) -> bool:
-    is_settled = sparse.mixed_since is None and sparse.open_election is None
+    waits = (sparse.mixed_since, sparse.back_since, sparse.open_election)
+    is_settled = waits == (None, None, None)
     keeps_starts = recent_epoch_starts(sparse, now) is sparse.epoch_starts
     return is_settled and keeps_starts and not sparse.resets
 

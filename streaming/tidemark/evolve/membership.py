@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from tidemark.assess.blame import blame
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import (
@@ -23,6 +25,7 @@ from tidemark.core.partition import (
     Shrink,
 )
 from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
+from tidemark.core.sparse_state import copy_of
 
 # `MetadataChange.cause` of a shrink; the other values explain none.
 _RECORDED: Final = {
@@ -56,6 +59,7 @@ def apply_metadata(
     if _is_outdated(before, event):
         # The metadata log is exact and newer than this image, which has no newer epoch.
         after.leader, after.leaderless = before.leader, before.leaderless
+        _note_image(after, before, event)
         return
     apply_assignment(after, event)
     _apply_eligible(after, before, event)
@@ -64,6 +68,20 @@ def apply_metadata(
         apply_in_sync(
             after, before, members, at, lambda b: sampled_cause(before, event, b, cluster)
         )
+    _note_image(after, before, event)
+
+
+def _note_image(after: PartitionState, before: PartitionState, event: Observation) -> None:
+    """Notes the brokers whose image has reached the state, where the metadata log is read."""
+    record, shown = before.metadata_position, (event.leader_epoch, event.in_sync_replicas)
+    if record is None or shown != (after.leader_epoch, after.in_sync_replicas):
+        return
+    is_same = shown == (before.leader_epoch, before.in_sync_replicas)
+    known = {*record.image_from} if is_same else set[int]()
+    if not known.issuperset(event.metadata_from):
+        after.sparse = copy_of(after.sparse)
+        brokers = sorted(known.union(event.metadata_from))
+        after.sparse.metadata = replace(record, image_from=brokers)
 
 
 def _apply_eligible(after: PartitionState, before: PartitionState, event: Observation) -> None:
@@ -90,10 +108,13 @@ def _is_outdated(before: PartitionState, event: Observation) -> bool:
     """Whether a broker's image is older than the newest record of the metadata log.
 
     Within one leader epoch only time decides. A broker that is cut off from the controller shows an
-    old image for long, so a record that is not old itself counts more.
+    old image for long, so a record that is not old itself counts more. An image that had reached
+    the record, and shows something else now, is newer.
     """
     record = before.metadata_position
     if record is None or event.leader_epoch != before.leader_epoch:
+        return False
+    if not {*record.image_from}.isdisjoint(event.metadata_from):
         return False
     return event.metadata_read_at <= record.at + RECORD_SECONDS
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from typing import Final
 
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import MetadataChange
 from tidemark.core.partition import PartitionState
 from tidemark.core.shrink_causes import ShrinkExplanation
-from tidemark.core.sparse_state import MetadataPosition, SparseState, copy_of
+from tidemark.core.sparse_state import MetadataPosition, copy_of
 from tidemark.evolve.elections import note_election
 from tidemark.evolve.leadership import begin_leadership, is_new_leadership
 from tidemark.evolve.membership import (
@@ -18,6 +19,22 @@ from tidemark.evolve.membership import (
     recorded_cause,
 )
 from tidemark.evolve.recreation import is_other_topic
+
+# A record that was read so much later than others is no news: samples are newer.
+LATE_SECONDS: Final = 2.0
+# The least delay of two such spans is that of the clocks: one may be set, or drift.
+DELAY_SECONDS: Final = 300.0
+
+
+def note_delay(cluster: ClusterState, event: MetadataChange, read_at: float) -> None:
+    """Notes how much later than it was written a record was read, by two clocks."""
+    if event.record_at is None:
+        return
+    delay = read_at - event.record_at
+    since, older, newer = cluster.record_delays or (read_at, delay, delay)
+    if abs(read_at - since) > DELAY_SECONDS:
+        since, older, newer = read_at, newer, delay
+    cluster.record_delays = (since, older, min(newer, delay))
 
 
 def is_new_record(state: PartitionState | None, event: MetadataChange) -> bool:
@@ -41,40 +58,61 @@ def is_new_record(state: PartitionState | None, event: MetadataChange) -> bool:
 
 
 def evolve_change(
-    state: PartitionState | None, event: MetadataChange, cluster: ClusterState | None = None
+    state: PartitionState | None,
+    event: MetadataChange,
+    cluster: ClusterState | None = None,
+    read_at: float | None = None,
 ) -> PartitionState:
     """The state after a record that `is_new_record` accepted.
 
-    A record without a leader proves that no replica leads.
+    A record without a leader proves that no replica leads. `read_at`: when it came, by the clock of
+    the passes; null: as the event says, which another process may have written.
     """
+    read_at = event.observed_at if read_at is None else read_at
     if state is None or is_other_topic(state, event.topic_id):
         state = PartitionState()
     known = state.metadata_position
     after = copy.copy(state)
-    if known is None and _is_history(state, event):
-        after.sparse = _with_position(after, event, adjacent=False)
+    late = _late_by(event, cluster, read_at)
+    at = read_at - late if late else _written_at(event)
+    adjacent = known is not None and event.partition_epoch == known.partition_epoch + 1
+    is_shown = (event.leader_epoch, event.in_sync_replicas) == (
+        state.leader_epoch,
+        state.in_sync_replicas,
+    )
+    after.sparse = copy_of(after.sparse)
+    after.sparse.metadata = MetadataPosition(
+        event.metadata_offset,
+        event.partition_epoch,
+        0.0 if late else read_at,
+        event.recovering,
+        adjacent=adjacent,
+        in_sync_replicas=event.in_sync_replicas,
+        image_from=known.image_from if known is not None and is_shown else [],
+    )
+
+    def cause_of(broker: int) -> ShrinkExplanation:
+        return recorded_cause(event, broker, cluster)
+
+    members = event.in_sync_replicas
+    was = known.in_sync_replicas if known is not None and known.in_sync_replicas else []
+    left = [broker for broker in was if broker not in members]
+    # Samples show the partition after the record, under the same leadership.
+    is_history = event.leader_epoch == state.leader_epoch and at < state.observed_at
+    if is_history and (known is None or late):
+        confirm_causes(after, left, at, cause_of)
         return after
     after.topic_id = event.topic_id or state.topic_id
-    at = _written_at(event)
     after.leader, after.leader_epoch = event.leader, event.leader_epoch
     after.leaderless = event.leader is None
     apply_assignment(after, event)
     if event.eligible_leader_replicas is not None:
         after.eligible_leader_replicas = event.eligible_leader_replicas
         after.last_known_eligible_leader_replicas = event.last_known_eligible_leader_replicas
-    members = event.in_sync_replicas
-
-    def cause_of(broker: int) -> ShrinkExplanation:
-        return recorded_cause(event, broker, cluster)
-
     apply_in_sync(after, state, members, at, cause_of)
-    if known is not None and known.in_sync_replicas is not None:
-        left = [broker for broker in known.in_sync_replicas if broker not in members]
-        confirm_causes(after, left, at, cause_of)
+    confirm_causes(after, left, at, cause_of)
     if is_new_leadership(state, after):
         begin_leadership(after, state, event.observed_at, at)
-    adjacent = known is not None and event.partition_epoch == known.partition_epoch + 1
-    after.sparse = _with_position(after, event, adjacent=adjacent)
     note_election(after, state)
     return after
 
@@ -84,22 +122,9 @@ def _written_at(event: MetadataChange) -> float:
     return min(event.observed_at, event.record_at or event.observed_at)
 
 
-def _is_history(state: PartitionState, event: MetadataChange) -> bool:
-    """Whether samples show the partition after the record, under the same leadership.
-
-    So it is where the metadata log is read for the first time.
-    """
-    return event.leader_epoch == state.leader_epoch and _written_at(event) < state.observed_at
-
-
-def _with_position(after: PartitionState, event: MetadataChange, *, adjacent: bool) -> SparseState:
-    sparse = copy_of(after.sparse)
-    sparse.metadata = MetadataPosition(
-        event.metadata_offset,
-        event.partition_epoch,
-        event.observed_at,
-        event.recovering,
-        adjacent=adjacent,
-        in_sync_replicas=event.in_sync_replicas,
-    )
-    return sparse
+def _late_by(event: MetadataChange, cluster: ClusterState | None, read_at: float) -> float:
+    """Seconds that a record was read later than it could be; 0: none that count."""
+    if event.record_at is None or cluster is None or cluster.record_delays is None:
+        return 0.0
+    late = read_at - event.record_at - min(cluster.record_delays[1:])
+    return late if late > LATE_SECONDS else 0.0

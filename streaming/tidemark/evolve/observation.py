@@ -26,6 +26,7 @@ from tidemark.evolve.recreation import (
     may_mix_topics,
     note_return,
     state_of_new_topic,
+    with_older_epochs,
 )
 from tidemark.evolve.sampled_leadership import is_confirmed, note_leadership
 from tidemark.evolve.samples import (
@@ -61,6 +62,8 @@ def evolve(
         state = PartitionState()
     elif is_new_topic(state, event):
         state = state_of_new_topic(state, event)
+    else:
+        state = with_older_epochs(state, event)
     after = copy_to_change(state)
     after.collector, after.collector_epoch = collector, collector_epoch
     after.pass_number = pass_number

@@ -30,6 +30,8 @@ SECONDS_PER_ELECTION: Final = 2.0
 RESET_SECONDS: Final = 60.0
 # Metadata that is not read again within this time holds no observation.
 MAX_HOLD_SECONDS: Final = 60.0
+# So long, two brokers show an earlier epoch that no replica contradicts, until it is the one.
+BACK_SECONDS: Final = 5.0
 # The id of the former topic counts again after so many observations in a row.
 RETURNS: Final = 3
 
@@ -45,6 +47,9 @@ def is_new_topic(state: PartitionState, event: Observation) -> bool:
     """
     if is_other_topic(state, event.topic_id):
         return not is_of_former_topic(state, event)
+    since = None if state.sparse is None else state.sparse.back_since
+    if since is not None and event.observed_at - since >= BACK_SECONDS and is_behind(state, event):
+        return True
     return is_epoch_back(state, event) and _is_reread(state, event)
 
 
@@ -81,13 +86,17 @@ def state_of_new_topic(state: PartitionState, event: Observation) -> PartitionSt
         return PartitionState()
     restored = not is_other_topic(state, event.topic_id)
     former = FormerTopic(state.topic_id, state.leader_epoch, event.observed_at, restored)
-    return PartitionState(sparse=SparseState(former_topic=former))
+    # The alerts of a topic that goes on do too.
+    alerts = state.alerts if restored else []
+    return PartitionState(sparse=SparseState(former_topic=former), alerts=alerts)
 
 
 def recent_former_topic(state: PartitionState) -> FormerTopic | None:
     """The topic before, after an observation of this one; None: there was none of late."""
     former = state.former_topic
-    if former is None or state.observed_at - former.at > FORMER_TOPIC_SECONDS:
+    if former is None:
+        return None
+    if not former.restored and state.observed_at - former.at > FORMER_TOPIC_SECONDS:
         return None
     return replace(former, in_a_row=0) if former.in_a_row else former
 
@@ -231,6 +240,47 @@ def is_epoch_back(state: PartitionState, event: Observation) -> bool:
     if state.topic_id is not None:
         return {sample.broker for sample in answers} >= set(state.assigned) > set()
     return len(answers) == len(event.samples) or any(_forgot(state, each) for each in answers)
+
+
+def is_behind(state: PartitionState, event: Observation) -> bool:
+    """Whether two brokers show an older epoch of the same topic id, and no replica a newer one.
+
+    As `is_epoch_back`, but replicas may be silent: it takes long until that is more than the images
+    of brokers that are cut off from the controller.
+    """
+    known, epoch = state.leader_epoch, event.leader_epoch
+    return (
+        event.topic_id is not None
+        and event.topic_id == state.topic_id
+        and known is not None
+        and epoch is not None
+        and epoch < known
+        and len(event.metadata_from) > 1
+        and all(each.leader_epoch is None or each.leader_epoch < known for each in event.samples)
+    )
+
+
+def with_older_epochs(state: PartitionState, event: Observation) -> PartitionState:
+    """The state to go on from: counts observations that show an older epoch of the same topic.
+
+    One that shows the known epoch again may show another leadership by its number. And no broker
+    that is up forgets an epoch of a topic id. Then nothing that was committed before proves a loss.
+    """
+    since = None if state.sparse is None else state.sparse.back_since
+    back = is_behind(state, event)
+    answers = [sample for sample in event.samples if sample.error is None]
+    is_whole = state.topic_id is not None and {*state.assigned} <= {s.broker for s in answers}
+    returns = since is not None and (event.leader_epoch or 0) >= (state.leader_epoch or 0)
+    forgets = returns or (is_whole and all(_forgot(state, sample) for sample in answers))
+    if not (back or since is not None or forgets):
+        return state
+    sparse = copy_of(state.sparse)
+    sparse.back_since = (since or event.observed_at) if back else None
+    state = replace(state, sparse=sparse)
+    if forgets:
+        state.loss_candidate, state.committed = None, []
+        state.high_watermark, state.offset_history = None, []
+    return state
 
 
 def _forgot(state: PartitionState, sample: Replica) -> bool:

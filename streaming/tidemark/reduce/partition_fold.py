@@ -26,7 +26,7 @@ from tidemark.evolve.checkpoints_and_audits import (
 from tidemark.evolve.cluster import note_refused
 from tidemark.evolve.fast_high_watermarks import with_fast_high_watermarks
 from tidemark.evolve.fast_path import fold_offsets
-from tidemark.evolve.metadata_log import evolve_change, is_new_record
+from tidemark.evolve.metadata_log import evolve_change, is_new_record, note_delay
 from tidemark.evolve.observation import evolve, is_newer
 from tidemark.evolve.recreation import is_new_topic, is_other_topic
 from tidemark.reduce.failures import Failures
@@ -85,8 +85,10 @@ class PartitionFold(PassFold):
         key = partition_key(batch.cluster, event.topic, event.partition)
         before = after = self.partition(key)
         if isinstance(event, MetadataChange):
+            read_at = _read_at(before, batch, cluster, event)
+            note_delay(cluster, event, read_at)
             if is_new_record(before, event):
-                after = evolve_change(before, event, cluster)
+                after = evolve_change(before, event, cluster, read_at)
         elif before is not None and isinstance(event, Checkpoint):
             after = evolve_checkpoint(before, event)
         elif before is not None and isinstance(event, Audit):
@@ -108,7 +110,8 @@ class PartitionFold(PassFold):
         partition, before = self._decode(key), EMPTY
         at = _pass_clock(after, batch, cluster, event.observed_at)
         if partition is not None and _is_of_new_topic(partition.state, event):
-            self._publish_alerts(self._judge.close_deleted(partition, at))
+            if after.former_topic is None or not after.former_topic.restored:
+                self._publish_alerts(self._judge.close_deleted(partition, at))
             partition = None
         if partition is None:
             self._take_place(key)
@@ -201,8 +204,28 @@ def _pass_clock(
         (state.collector, state.collector_epoch) == (batch.collector, batch.collector_epoch)
     ):
         return observed_at
-    clock = cluster.collectors.get(state.collector)
-    return state.observed_at if clock is None else max(state.observed_at, clock.ended_at)
+    return _newest_pass(state, batch, cluster)
+
+
+def _read_at(
+    state: PartitionState | None, batch: Batch, cluster: ClusterState, event: MetadataChange
+) -> float:
+    """When a record was read, which is in the pass that runs: another process may say any time."""
+    newest = _newest_pass(state, batch, cluster)
+    if not newest:
+        return event.observed_at
+    clock = cluster.collectors.get(batch.collector)
+    period_ms = UNKNOWN_PERIOD_MS if clock is None else clock.period_ms
+    return min(max(event.observed_at, newest), newest + 2 * period_ms / 1000)
+
+
+def _newest_pass(state: PartitionState | None, batch: Batch, cluster: ClusterState) -> float:
+    """When the newest pass of the partition's collector ended; 0: it is not known."""
+    name, at = batch.collector, 0.0
+    if state is not None and state.collector:
+        name, at = state.collector, state.observed_at
+    clock = cluster.collectors.get(name)
+    return at if clock is None else max(at, clock.ended_at)
 
 
 def _is_of_new_topic(state: PartitionState, event: Observation | UnsampledEvent) -> bool:

@@ -29,8 +29,10 @@ from tidemark.core.events import SHARED_ADDRESS, UNLISTED
 from tidemark.core.identity import group_of
 from tidemark.settings import Cluster
 
-# Brokers with old images catch up within this many reads of the metadata.
+# Brokers with old images catch up within this many reads of the metadata: of a topic without an id,
+# which may have been created again, and of one whose metadata may be restored from a backup.
 OLDER_EPOCH_READS: Final = 3
+RESTORED_EPOCH_READS: Final = 10
 
 
 @dataclass(slots=True)
@@ -145,14 +147,14 @@ class Inventory:
     def _is_epoch_back(
         self, watched: WatchedPartition, newest: PartitionReport, reports: list[PartitionReport]
     ) -> bool:
-        """Whether two brokers have shown an older epoch in several reads of a topic without id."""
+        """Whether two brokers have shown an older epoch in several reads, and none a newer one."""
         is_back = (
-            newest.topic_id is None
-            and 0 <= newest.metadata.leader_epoch < watched.metadata.leader_epoch
+            0 <= newest.metadata.leader_epoch < watched.metadata.leader_epoch
             and len({report.image.broker for report in reports if report.image.broker >= 0}) >= 2
         )
         watched.older_epoch_reads = watched.older_epoch_reads + 1 if is_back else 0
-        return watched.older_epoch_reads >= OLDER_EPOCH_READS
+        reads = OLDER_EPOCH_READS if newest.topic_id is None else RESTORED_EPOCH_READS
+        return watched.older_epoch_reads >= reads
 
     def group_of(self, topic: str, number: int) -> int:
         """The Kafka partition of the event topic for the events of a partition."""
@@ -228,8 +230,10 @@ class Inventory:
         newest = newest_of(reports)
         metadata = newest.metadata
         if watched is not None and self._is_epoch_back(watched, newest, reports):
-            # Topics have no id before 2.8. Its leader epochs start at 0 again.
-            changes.recreated.append(watched)
+            # Topics have no id before 2.8. Its leader epochs start at 0 again. With the same id it
+            # is the same partition.
+            if newest.topic_id is None:
+                changes.recreated.append(watched)
             watched = None
         if watched is not None:
             metadata = complete(metadata, watched.metadata)

@@ -35,7 +35,7 @@ class WatchedPartition:
     former_leader: int | None = None
     # Enough brokers agree that no leader serves.
     leaderless: bool = False
-    # Reads of the metadata in a row that showed an older leader epoch, of a topic without an id.
+    # Reads of the metadata in a row that showed an older leader epoch.
     older_epoch_reads: int = 0
     eligible: EligibleReplicas = field(default_factory=EligibleReplicas)
     reassignment: Reassignment = field(default_factory=Reassignment)
