@@ -57,8 +57,9 @@ class Copies:
         self._thread = ThreadPoolExecutor(1, "escrow-topics")
         self._task: Future[None] | None = None
         self._task_at = -TASK_SECONDS
-        # By topic: how many partitions are needed, and how many are there.
-        self._wanted: dict[str, int] = {}
+        # The topics that are needed; how many partitions each is to have, and has.
+        self._wanted: set[str] = set()
+        self._known: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
         # Partitions of topics, each with an offset before which all goes.
         self._deletions: set[tuple[str, int, int]] = set()
@@ -69,10 +70,15 @@ class Copies:
     def waits_for(self, key: Key) -> bool:
         return any(copy.key == key for copy in self._waiting)
 
+    def know(self, key: Key) -> str:
+        """The topic for a partition, which gets as many partitions as are known by its creation."""
+        name = self._topics.name_for(*key[:2])
+        self._known[name] = max(self._known.get(name, 0), key[2] + 1)
+        return name
+
     def expect(self, key: Key) -> None:
         """Its topic is created where it is absent."""
-        name = self._topics.name_for(*key[:2])
-        self._wanted[name] = max(self._wanted.get(name, 0), key[2] + 1)
+        self._wanted.add(self.know(key))
 
     def put(self, key: Key, label: Label, batch: bytes) -> None:
         """Sends a batch as soon as its topic is there, and again until it is acknowledged."""
@@ -127,7 +133,8 @@ class Copies:
             return None
         try:
             return self._producer.send(name, value, key, partition=number)
-        except kafka_errors.KafkaError as error:
+        except (kafka_errors.KafkaError, ValueError) as error:
+            # ValueError: the producer does not know of an added partition; a new one does.
             return KafkaFuture().failure(error)
 
     def _begin_again(self, why: str) -> None:
@@ -142,7 +149,8 @@ class Copies:
     def _tend(self) -> None:
         """Gives the other thread what is to be done, once it has done what it was given."""
         now = time.monotonic()
-        absent = {n: size for n, size in self._wanted.items() if self._sizes.get(n, 0) < size}
+        needed = {name: self._known[name] for name in self._wanted}
+        absent = {n: size for n, size in needed.items() if self._sizes.get(n, 0) < size}
         is_silent = self._producer is None or "report" in self._failures
         is_due = absent or self._deletions or is_silent
         # Whatever is not Kafka's ends the process.

@@ -71,6 +71,7 @@ class Keeper:
             held = None
         if view is None:
             return
+        self._copies.know(key)
         start = copy_from(view, self._options.margin_records)
         if start is not None:
             held = self.held.setdefault(key, Held(view.topic_id))
