@@ -38,7 +38,8 @@ Words of `pass`:
                                           10 records in each pass; the high watermark follows
     fast=1:0:9@0.7,12@0.2                 between the passes, leader 1 of epoch 0 reported the high
                                           watermarks 9 and 12, 0.7 and 0.2 s before this pass
-    start=1:5 lso=40                      log start offsets; the leader's last stable offset
+    start=1:5 lso=40 held=7:x             log start offsets; the leader's last stable offset, and
+                                          the producer and transactional id (none) that hold it
     lineage=0:5,2:9 lineage@1=0:5         the leader's lineage from its first epoch; a follower's
     down=3:timed_out,1:refused            brokers that do not answer; none: all answer. no_answer:
                                           the broker answers and leaves the partition out

@@ -24,6 +24,7 @@ from tidemark.core.events import (
     FastHighWatermarks,
     MetadataChange,
     Observation,
+    OpenTransaction,
     PartitionDeleted,
     Pass,
     Replica,
@@ -204,6 +205,20 @@ class SimulatedPartition:
             lineage=lineage if answers else None,
             lineage_complete_from=0 if lineage and answers else None,
             compacted="compacted" in flags,
+            open_transaction=self._transaction(at),
+        )
+
+    def _transaction(self, at: float) -> OpenTransaction | None:
+        producer, _, owner = self.words.get("held", "none").partition(":")
+        if producer == "none" or self.leader in self.down:
+            return None
+        return OpenTransaction(
+            producer_id=int(producer),
+            producer_epoch=0,
+            start_offset=int(self.words["lso"]),
+            last_timestamp=at - 60.0,
+            transactional_id=None if owner == "none" else owner,
+            coordinator=None if owner == "none" else 2,
         )
 
     def _replica(self, broker: int, lineages: dict[str, str]) -> Replica:

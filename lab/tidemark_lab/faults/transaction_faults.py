@@ -13,6 +13,7 @@ from tidemark_lab.faults.topic_faults import TopicFault
 
 # The broker's transaction.max.timeout.ms: the coordinator aborts it no earlier.
 _TIMEOUT_MS: Final = 900_000
+TRANSACTIONAL_ID: Final = "hanging"
 
 
 class HangingTransaction(TopicFault):
@@ -29,7 +30,7 @@ class HangingTransaction(TopicFault):
         try:
             self._producer = Producer(
                 bootstrap_servers=self._cluster.bootstrap_servers,
-                transactional_id="hanging",
+                transactional_id=TRANSACTIONAL_ID,
                 transaction_timeout_ms=_TIMEOUT_MS,
             )
             self._producer.init_transactions()

@@ -27,6 +27,7 @@ from tidemark.collect.metadata.broker_queries import identify
 from tidemark.collect.metadata.broker_reports import BrokerReports
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.metadata.metadata_reader import MetadataReader
+from tidemark.collect.metadata.open_transactions import STUCK_SECONDS
 from tidemark.collect.metadata.quorum_nodes import QuorumNodes
 from tidemark.collect.metadata.refusals import NO_TOPIC, RECORDS, TOPICS, denied_topics
 from tidemark.collect.observe.broker_outcomes import broker_answers
@@ -69,7 +70,8 @@ class PassRunner:
     """Runs passes over one cluster. `groups`: the number of Kafka partitions of the event topic.
 
     `keeps_pace`: a pass goes on without a slow broker. Otherwise it waits as long as the time-outs
-    allow, for callers who need all answers of a few passes. `network`: how to reach the brokers, by
+    allow, for callers who need all answers of a few passes: also who holds a last stable offset
+    that may move yet. `network`: how to reach the brokers, by
     default by the options of the cluster.
 
     Raises ConfigError for options of the cluster that kafka-python does not take.
@@ -118,7 +120,8 @@ class PassRunner:
         self._groups = groups
         self._epoch = epoch
         self._wall_offset = clock() - time.monotonic()
-        self._reader = MetadataReader(network, self.inventory, cluster, settings)
+        stuck_seconds = STUCK_SECONDS if keeps_pace else 0.0
+        self._reader = MetadataReader(network, self.inventory, cluster, settings, stuck_seconds)
         self._connections = network.pool(self._identify)
         self.reports = BrokerReports(network, settings.configuration_seconds)
         self._plans: dict[int, BrokerPlan] = {}
@@ -162,6 +165,7 @@ class PassRunner:
         await self._confirm_leaders()
         add_source_events(self._sources, self.inventory, self._packer, self._broker_events())
         missed = self._observe(missed_elsewhere)
+        self._reader.transactions.start(self._live(), self._started)
         places = [(watched.group, (watched.topic, watched.number)) for watched in missed]
         records = self._packer.finish(self._pass_record(), places)
         self.is_steady &= (
@@ -353,7 +357,12 @@ class PassRunner:
         for watched in missed:
             watched.forget_quiet_state()
         observer = Observer(
-            self.outcomes, self._wall, self._started, self._settings.thin_seconds, self._links
+            self.outcomes,
+            self._wall,
+            self._started,
+            self._settings.thin_seconds,
+            self._links,
+            self._reader.transactions,
         )
         now = time.monotonic()
         self.observed = 0

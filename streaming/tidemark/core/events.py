@@ -32,6 +32,7 @@ MAX_LINEAGE: Final = 8
 MAX_LEFT_NAMES: Final = 5
 MAX_FAST_SAMPLES: Final = 16
 MAX_LINKS: Final = 4096
+MAX_TRANSACTIONAL_ID: Final = 255
 
 Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Epoch = Annotated[int, Meta(ge=0, lt=2**31)]
@@ -115,6 +116,21 @@ class FastHighWatermarks(Struct, kw_only=True, gc=False):
     samples: Annotated[list[FastSample], Meta(min_length=1, max_length=MAX_FAST_SAMPLES)]
 
 
+class OpenTransaction(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """The transaction that holds the last stable offset, as the leader and its coordinator say."""
+
+    producer_id: Count
+    producer_epoch: Annotated[int, Meta(ge=-(2**31), lt=2**31)]
+    # Null: none of its transactions has ended in the partition.
+    coordinator_epoch: Epoch | None = None
+    start_offset: Offset
+    # Of its newest batch in the partition, by its producer's clock.
+    last_timestamp: Seconds | None = None
+    # Null: no coordinator lists it, or Describe on the transactional id is missing.
+    transactional_id: Annotated[str, Meta(max_length=MAX_TRANSACTIONAL_ID)] | None = None
+    coordinator: Broker | None = None
+
+
 class Observation(
     Struct,
     array_like=True,
@@ -178,6 +194,8 @@ class Observation(
     # (leader|follower).replication.throttled.replicas list.
     unclean_leader_election: bool | None = None
     throttled_replicas: Brokers | None = None
+    # Asked while the last stable offset has not moved for a while; null: not asked, or not known.
+    open_transaction: OpenTransaction | None = None
 
     @property
     def metadata_read_at(self) -> float:

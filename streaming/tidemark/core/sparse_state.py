@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from tidemark.core.escrow import HeldRange
+from tidemark.core.events import OpenTransaction
 
 # Leader epochs that began lately; more than a storm needs.
 MAX_EPOCH_STARTS: Final = 16
@@ -52,6 +53,8 @@ class LastStable(Struct, array_like=True, gc=False):
 
     offset: int
     since: float
+    # The newest that is known of the transaction which holds it.
+    transaction: OpenTransaction | None = None
 
 
 class Adding(Struct, array_like=True, gc=False):

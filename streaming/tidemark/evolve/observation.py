@@ -104,6 +104,7 @@ def evolve(
         {sample.broker: sample.lineage for sample in event.samples if sample.lineage is not None},
         event.lineage,
         event.compacted,
+        event.open_transaction,
     )
     _judge(after, state, shown)
     return after

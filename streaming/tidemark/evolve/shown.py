@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tidemark.core.events import OpenTransaction
 from tidemark.core.leader_epochs import LineageEntries
 
 
@@ -20,3 +21,4 @@ class Shown(NamedTuple):
     lineages: dict[int, LineageEntries]
     leader_lineage: LineageEntries | None
     compacted: bool | None
+    open_transaction: OpenTransaction | None

@@ -9,6 +9,7 @@ from tidemark.assess.reassignment_progress import (
     SAMPLE_SECONDS,
     remaining_records,
 )
+from tidemark.core.events import OpenTransaction
 from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, is_ordered
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import (
@@ -39,7 +40,7 @@ def apply_sparse(after: PartitionState, before: PartitionState, shown: Shown) ->
     sparse.mixed_since, sparse.former_topic = None, recent_former_topic(after)
     sparse.epoch_starts = recent_epoch_starts(sparse, now)
     sparse.adding = _adding(after, sparse, now)
-    sparse.last_stable = _last_stable(after, sparse, now)
+    sparse.last_stable = _last_stable(after, sparse, shown.open_transaction, now)
     sparse.regression = _regression(after, sparse, shown.committed)
     sparse.anomalies = _anomalies(after, sparse, shown)
     sparse.behind_committed = _behind_committed(after, before)
@@ -89,7 +90,9 @@ def _remaining(
     return [*(sample for sample in known if sample[0] < now), (now, left)][-MAX_SAMPLES:]
 
 
-def _last_stable(after: PartitionState, sparse: SparseState, now: float) -> LastStable | None:
+def _last_stable(
+    after: PartitionState, sparse: SparseState, found: OpenTransaction | None, now: float
+) -> LastStable | None:
     """The leader's last stable offset below its high watermark.
 
     A leader without an answer changes nothing.
@@ -102,9 +105,12 @@ def _last_stable(after: PartitionState, sparse: SparseState, now: float) -> Last
         return sparse.last_stable
     if offset >= high_watermark:
         return None
-    if sparse.last_stable is not None and sparse.last_stable.offset == offset:
-        return sparse.last_stable
-    return LastStable(offset, now)
+    known = sparse.last_stable
+    if known is None or known.offset != offset:
+        known = LastStable(offset, now)
+    if found is None or found.start_offset > offset or found == known.transaction:
+        return known
+    return LastStable(offset, known.since, found)
 
 
 def _regression(after: PartitionState, sparse: SparseState, shown: int | None) -> Regression | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidemark.core.errors import ClusterError
+from tidemark.core.identity import alert_name
 from tidemark_lab.drills.drill import Drill, Step, Topic
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.steps import (
@@ -26,7 +27,7 @@ from tidemark_lab.drills.wire import Wire
 from tidemark_lab.faults.controller_faults import CutControllerLink
 from tidemark_lab.faults.disk_faults import LostCheckpoint, PowerFailure
 from tidemark_lab.faults.topic_faults import LeaderMoves, PreferredElection
-from tidemark_lab.faults.transaction_faults import HangingTransaction
+from tidemark_lab.faults.transaction_faults import TRANSACTIONAL_ID, HangingTransaction
 from tidemark_lab.judge.expected import Expected
 
 _CUT, _STORM, _HANG, _LOST, _POWER = (
@@ -53,6 +54,19 @@ def _read_committed(stage: Stage) -> None:
     text = f"read_committed stops at {stable}, below the high watermark {committed.high_watermark}"
     holds = committed.end is None and all_records.end is not None
     stage.show("last stable offset", text, holds=holds and stable < committed.high_watermark)
+    name = alert_name("LSO_STUCK")
+
+    def named(stage: Stage) -> bool:
+        told = [a.evidence for a, _ in stage.product.alerts() if a.labels["alertname"] == name]
+        held = told[-1]["transaction"] or {}
+        return (held.get("start_offset"), held.get("transactional_id")) == (
+            stable,
+            TRANSACTIONAL_ID,
+        )
+
+    holds = stage.reaches(named, 20.0)
+    text = f"{name} names `{TRANSACTIONAL_ID}`, and {stable}, where its transaction begins"
+    stage.show("holder of the last stable offset", text, holds=holds)
 
 
 ZOMBIE_LEADER: Final = Drill(

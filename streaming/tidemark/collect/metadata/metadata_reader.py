@@ -31,6 +31,7 @@ from tidemark.collect.metadata.admin_queries import (
 from tidemark.collect.metadata.broker_queries import identify
 from tidemark.collect.metadata.eligible_replicas import read_eligible_replicas
 from tidemark.collect.metadata.inventory import Inventory
+from tidemark.collect.metadata.open_transactions import STUCK_SECONDS, OpenTransactions
 from tidemark.collect.metadata.read_metadata import read_metadata, read_metadata_of
 from tidemark.collect.metadata.refusals import (
     QUORUM,
@@ -69,6 +70,7 @@ class MetadataReader:
         inventory: Inventory,
         cluster: Cluster,
         settings: Collect,
+        stuck_seconds: float = STUCK_SECONDS,
     ) -> None:
         self.images: list[MetadataImage] = []
         self.quorum: Quorum | None = None
@@ -98,6 +100,7 @@ class MetadataReader:
         # By what was asked: how often. One count would give some reads the same broker each time.
         self._turns = Counter[str]()
         self._running: dict[str, Any] = {}
+        self.transactions = OpenTransactions(network.loop, self._beside, stuck_seconds)
 
     def choose(self, live: Connections, what: str = "image") -> list[BrokerConnection]:
         """Two brokers, in turn, of those that answer; the bootstrap servers when none does.

@@ -10,6 +10,7 @@ from tidemark.collect.codecs.errors import NOT_LEADER, OFFSET_NOT_AVAILABLE, STA
 from tidemark.collect.codecs.fetch import NO_FETCH, TOPIC_AUTHORIZATION_FAILED
 from tidemark.collect.codecs.list_offsets import NO_OFFSET
 from tidemark.collect.codecs.wire import ERROR_CODE, UNANSWERED
+from tidemark.collect.metadata.open_transactions import OpenTransactions
 from tidemark.collect.observe.quiet import quiet_state
 from tidemark.collect.watched.broker_answers import BrokerAnswers, RequestTimes
 from tidemark.collect.watched.lineage_schedule import Lineage
@@ -67,6 +68,7 @@ class Observer:
         started: float,
         thin_seconds: float,
         links: LinkCounter | None = None,
+        transactions: OpenTransactions | None = None,
     ) -> None:
         self.found_stale = self.found_news = False
         # Quiet and recently observed partitions: they count as seen.
@@ -77,6 +79,7 @@ class Observer:
         self._started = started
         self._thin_seconds = thin_seconds
         self._links = links or LinkCounter()
+        self._transactions = transactions
         self._times: dict[int, _Times] = {}
 
     def observe(self, watched: WatchedPartition, now: float) -> Observation | None:
@@ -245,7 +248,7 @@ class Observer:
         if answers is None or index not in answers.led:
             return False
         _, latest_error, before, known_epoch = answers.latest[index] or NO_OFFSET
-        _, error, _, _, _, epoch, end = answers.fetched[index] or NO_FETCH
+        _, error, _, last_stable, _, epoch, end = answers.fetched[index] or NO_FETCH
         has_end = not error and end >= 0 and index not in answers.epochless
         times = self._times.get(answers.broker) or self._times_of(answers)
         (_, first_ms), (leaders_ms, _) = times.first, times.leaders
@@ -261,6 +264,10 @@ class Observer:
         _, committed_error, committed, _ = answers.committed[index] or NO_OFFSET
         if not committed_error and committed >= 0 and is_confirmed:
             observation.committed = committed
+            if 0 <= last_stable < committed and self._transactions is not None and not error:
+                observation.open_transaction = self._transactions.note(
+                    watched, last_stable, self._started
+                )
         is_known = known_epoch == (-1 if watched.leader_epoch is None else watched.leader_epoch)
         if index in answers.lineages:
             lineage = answers.lineages[index]

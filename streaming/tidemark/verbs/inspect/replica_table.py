@@ -7,6 +7,7 @@ from typing import Final
 from tidemark.assess.reassignment_progress import remaining_records
 from tidemark.core.events import Observation, Replica
 from tidemark.core.text import counted, known, table
+from tidemark.detect.lso_stuck import holder_text
 
 COLUMNS: Final = (
     "broker",
@@ -66,6 +67,25 @@ def replica_table(observation: Observation) -> list[str]:
     """One line per assigned replica, under the column names."""
     rows = [COLUMNS, *(_row(observation, sample) for sample in observation.samples)]
     return table(rows, right=range(len(COLUMNS)))
+
+
+def is_held(observation: Observation) -> bool:
+    """Whether an open transaction holds the leader's last stable offset back."""
+    offset, committed = _last_stable(observation), observation.committed
+    return offset is not None and committed is not None and offset < committed
+
+
+def stable_lines(observation: Observation) -> list[str]:
+    """Who holds the last stable offset; none where nobody does."""
+    if not is_held(observation):
+        return []
+    text = holder_text(observation.open_transaction) or "Which transaction holds it is not known."
+    return ["", f"LSO {_last_stable(observation)}: {text}"]
+
+
+def _last_stable(observation: Observation) -> int | None:
+    leaders = [s for s in observation.samples if s.broker == observation.leader]
+    return leaders[0].last_stable_offset if leaders else None
 
 
 def _row(observation: Observation, sample: Replica) -> tuple[str, ...]:
