@@ -341,7 +341,7 @@ def test_topics_are_made_once_and_another_partition_count_is_refused(brokers: Lo
 
 def test_inspect_reads_lineages_and_knows_a_wrong_name(brokers: LocalCluster) -> None:
     cluster = Cluster(name="c", bootstrap_servers=brokers.bootstrap_servers)
-    found = observe_topics(cluster, Collect(), ["t"])
+    found, _ = observe_topics(cluster, Collect(), ["t"])
     assert [(o.topic, o.partition, len(o.samples)) for o in found] == [("t", 0, 3), ("t", 1, 3)]
     assert all(sample.lineage for o in found for sample in o.samples if sample.broker != o.leader)
     with pytest.raises(ClusterError, match=r"shows no topic shotr.*Did you mean short\?"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from tidemark.kafka.topics import ensure_topics
 from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.settings import Topics
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -143,6 +145,17 @@ def test_the_groups_that_a_partition_coordinates_are_named(brokers: LocalCluster
     another = (partition + 1) % len(offsets["partitions"])
     out = run(brokers, "inspect", "__consumer_offsets", str(another))
     assert "consumer groups coordinated here: none now\n" in out
+
+
+def test_the_transaction_that_holds_the_last_stable_offset_is_named(brokers: LocalCluster) -> None:
+    held = r"LSO 0: Producer \d+, epoch 0, holds it, .* Coordinator \d knows it as `held`"
+    with producer_of(brokers, transactional_id="held") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send("lone", b"open", partition=0).get(30)
+        assert re.search(held, run(brokers, "inspect", "lone", "0"))
+        producer.abort_transaction()
+    wait_until(lambda: "holds" not in run(brokers, "inspect", "lone", "0"), 30.0, "it ends")
 
 
 def test_a_silent_follower_does_not_count_although_it_is_in_sync(

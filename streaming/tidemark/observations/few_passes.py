@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from tidemark.collect.cluster_choice import select_clusters
+from tidemark.collect.codecs.metadata_image import BrokerAddress
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.metadata.refusals import ASKED, refusal_line
 from tidemark.command_line.options import require_one
@@ -41,6 +42,7 @@ class FinishedPass(NamedTuple):
     refused: dict[str, tuple[str, ...]]
     # What is wrong with brokers, or with the bootstrap servers where no broker is known.
     findings: list[BrokerFinding]
+    brokers: dict[int, BrokerAddress]
 
 
 def live_cluster(settings: Settings, bootstrap: str | None, name: str | None) -> Cluster:
@@ -81,6 +83,7 @@ def few_passes(
                     passes.inventory.listed,
                     passes.refused(),
                     passes.findings,
+                    passes.inventory.brokers,
                 )
             passes.loop.run(passes.loop.sleep, PAUSE_SECONDS)
     finally:

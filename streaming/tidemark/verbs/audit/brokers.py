@@ -12,9 +12,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from kafka.protocol.consumer import FetchRequest
 
 from tidemark.collect.codecs.errors import error_name
+from tidemark.collect.codecs.list_offsets import DEBUG_REPLICA
 from tidemark.collect.codecs.metadata_image import MetadataImage
 from tidemark.collect.codecs.record_fetch import FETCH_VERSION, record_request
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
@@ -22,6 +23,13 @@ from tidemark.collect.connect.connection import BrokerConnection, Network, NoAns
 from tidemark.collect.metadata.admin_queries import read_configurations
 from tidemark.collect.metadata.broker_queries import identify
 from tidemark.collect.metadata.read_metadata import read_metadata_of
+from tidemark.collect.metadata.read_offsets import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    only_partition,
+    read_offset,
+)
 from tidemark.command_line.places import NamedPlace, selected
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import OK
@@ -31,10 +39,7 @@ from tidemark.settings import Cluster, parse_address
 from tidemark.verbs.audit.source import Partition, Position
 
 ANSWER_SECONDS: Final = 10.0
-DEBUG_REPLICA: Final = -2
-LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
 FOLLOWERS_ANSWER_SINCE: Final = 11
-LIST_OFFSETS_VERSION: Final = 8
 # A broker that gave no answer is asked again after this time.
 REST_SECONDS: Final = 30.0
 
@@ -143,50 +148,16 @@ class BrokerSource:
         return {}
 
     async def _position(self, place: Place, connection: BrokerConnection) -> Position | str:
-        end = await self._list_offset(connection, place, LATEST)
-        start = await self._list_offset(connection, place, EARLIEST)
+        end = await read_offset(connection, place, LATEST, ANSWER_SECONDS)
+        start = await read_offset(connection, place, EARLIEST, ANSWER_SECONDS)
         if isinstance(end, str) or isinstance(start, str):
             return end if isinstance(end, str) else str(start)
-        local = start
-        if connection.version(ListOffsetsRequest.API_KEY, LIST_OFFSETS_VERSION) == 8:
-            found = await self._list_offset(connection, place, EARLIEST_LOCAL)
-            local = start if isinstance(found, str) else found
+        found = await read_offset(connection, place, EARLIEST_LOCAL, ANSWER_SECONDS)
+        local = start if isinstance(found, str) else found
         fetched = await self._fetch(connection, place, end[0], 1)
         if isinstance(fetched, str):
             return fetched
         return Position(start[0], max(local[0], start[0]), fetched.high_watermark, *end)
-
-    async def _list_offset(
-        self, connection: BrokerConnection, place: Place, timestamp: int
-    ) -> tuple[int, int | None] | str:
-        """The offset and the leader epoch of a replica's own log, or Kafka's error."""
-        version = connection.version(ListOffsetsRequest.API_KEY, LIST_OFFSETS_VERSION)
-        if not version:
-            return "unsupported"
-        topic = ListOffsetsRequest.ListOffsetsTopic
-        request = ListOffsetsRequest(
-            replica_id=DEBUG_REPLICA,
-            isolation_level=0,
-            topics=[
-                topic(
-                    name=place[0],
-                    partitions=[
-                        topic.ListOffsetsPartition(
-                            partition_index=place[1], current_leader_epoch=-1, timestamp=timestamp
-                        )
-                    ],
-                )
-            ],
-        )
-        request.API_VERSION = version
-        answer = await connection.ask(request, ANSWER_SECONDS)
-        found = _only_partition(answer.topics)
-        if found is None:
-            return "an answer without the partition"
-        if found.error_code:
-            return error_name(found.error_code)
-        epoch = found.leader_epoch
-        return found.offset, epoch if epoch is not None and epoch >= 0 else None
 
     async def _records(
         self, place: Place, offset: int, size: int, connection: BrokerConnection
@@ -208,7 +179,7 @@ class BrokerSource:
             return "unsupported"
         request = record_request(version, [(*place, offset)], size, size, DEBUG_REPLICA)
         answer = await connection.ask(request, ANSWER_SECONDS)
-        found = _only_partition(answer.responses)
+        found = only_partition(answer.responses)
         if answer.error_code:
             return error_name(answer.error_code)
         if found is None:
@@ -228,9 +199,3 @@ def _failure(attempt: Any) -> str:
         return "no answer in time"
     # An answer without what its schema demands.
     return f"an answer that is not Kafka's ({type(attempt.exception).__name__})"
-
-
-def _only_partition(topics: Any) -> Any:
-    """The only partition of an answer; None where it has none or several."""
-    partitions = [partition for topic in topics for partition in topic.partitions]
-    return partitions[0] if len(partitions) == 1 else None

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from tidemark.assess.losses import LossFilter
+from tidemark.collect.codecs.metadata_image import BrokerAddress
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, RECORDS, TOPIC_CONFIGURATION
 from tidemark.collect.sources.log_directories.sidecar import parse_log_dirs
 from tidemark.command_line.arguments import parse_since
@@ -35,9 +36,11 @@ from tidemark.verbs.inspect.coordinator import list_coordinated
 from tidemark.verbs.inspect.groups import groups_of
 from tidemark.verbs.inspect.log_directories import show_log_directories
 from tidemark.verbs.inspect.losses import show_losses
-from tidemark.verbs.inspect.replica_table import heading, replica_table
+from tidemark.verbs.inspect.replica_table import heading, is_held, replica_table, stable_lines
+from tidemark.verbs.inspect.tiered import tiered_lines
 
-# min.insync.replicas may be unreadable for lack of a permission: stop waiting for it.
+# min.insync.replicas may be unreadable for lack of a permission, and who holds a last stable offset
+# unknown to old brokers: stop waiting for it.
 MAX_PASSES: Final = 8
 
 
@@ -119,7 +122,7 @@ def inspect(
 
 def show_replicas(cluster: Cluster, settings: Collect, named: NamedPlace, *, as_json: bool) -> None:
     """Prints each partition's replicas, and of a single partition also the logs."""
-    observations = observe_topics(cluster, settings, named.names)
+    observations, brokers = observe_topics(cluster, settings, named.names)
     topic, partition, *_ = named.one_of({o.topic for o in observations})
     observations = [o for o in observations if o.topic == topic]
     selected = [o for o in observations if partition in (None, o.partition)]
@@ -129,8 +132,9 @@ def show_replicas(cluster: Cluster, settings: Collect, named: NamedPlace, *, as_
         if as_json:
             echo(msgspec.json.encode(observation))
             continue
-        lines = replica_table(observation)
+        lines = [*replica_table(observation), *stable_lines(observation)]
         if partition is not None:
+            lines += tiered_lines(cluster, observation, brokers)
             lines += ["", *draw_logs(observation, observation.samples)]
             coordinated = list_coordinated(
                 cluster, topic, partition, len(observations), observation.leader
@@ -140,8 +144,13 @@ def show_replicas(cluster: Cluster, settings: Collect, named: NamedPlace, *, as_
         echo("\n".join(f"  {line}".rstrip() for line in lines) + "\n")
 
 
-def observe_topics(cluster: Cluster, settings: Collect, topics: list[str]) -> list[Observation]:
-    """The observations of the topics' partitions, ascending. Raises ClusterError without any."""
+def observe_topics(
+    cluster: Cluster, settings: Collect, topics: list[str]
+) -> tuple[list[Observation], dict[int, BrokerAddress]]:
+    """The observations of the topics' partitions, ascending, and the brokers' addresses.
+
+    Raises ClusterError without any.
+    """
     found: dict[tuple[str, int], Observation] = {}
     for done in few_passes(cluster, settings, [re.escape(topic) for topic in topics]):
         for event in (event for batch in done.batches for event in batch.events):
@@ -151,7 +160,11 @@ def observe_topics(cluster: Cluster, settings: Collect, topics: list[str]) -> li
                 found[event.topic, event.partition] = (
                     event if before is None else _with_lineages(event, before)
                 )
-        complete = all(o.effective_min_in_sync_replicas is not None for o in found.values())
+        complete = all(
+            o.effective_min_in_sync_replicas is not None
+            and (o.open_transaction is not None or not is_held(o))
+            for o in found.values()
+        )
         if done.number >= (MIN_PASSES if complete else MAX_PASSES):
             break
     report_problems(done, (RECORDS, TOPIC_CONFIGURATION, REASSIGNMENTS))
@@ -162,7 +175,7 @@ def observe_topics(cluster: Cluster, settings: Collect, topics: list[str]) -> li
             f"cluster {cluster.name} shows no topic {topics[0]}, "
             f"or this user may not describe it.{hint}"
         )
-    return [found[key] for key in sorted(found)]
+    return [found[key] for key in sorted(found)], done.brokers
 
 
 def _with_lineages(observation: Observation, before: Observation) -> Observation:
