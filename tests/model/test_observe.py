@@ -89,6 +89,8 @@ WITHOUT_RECORDS = STATE._replace(logs=(STATE.logs[0], (A, B), STATE.logs[2]))
         (seen(YOUNG, "kip-101"), {"committed": 1}),
         # A lineage ends with the epoch without records.
         (seen(WITHOUT_RECORDS), {"lineage": [(0, 2), (2, 2)]}),
+        # Until 2.0.0 a leader noted its epoch with the first record (KAFKA-7415).
+        (seen(WITHOUT_RECORDS, "kip-101"), {"lineage": [(0, 2)], "lineage_complete_from": 0}),
         # A silent follower does not matter; a silent leader reports no committed offset.
         (seen(silent=(2,)), {"committed": 2}),
         (

@@ -86,7 +86,14 @@ def story_document(scenario: Scenario) -> dict[str, Any]:
         "name": scenario.name,
         "question": scenario.question,
         "protocol": scenario.protocols[0],
-        "invariants": [{"name": name, "statement": INVARIANTS[name].statement} for name in CHECKED],
+        "invariants": [
+            {
+                "name": name,
+                "statement": INVARIANTS[name].statement,
+                "holds_where": INVARIANTS[name].holds_where,
+            }
+            for name in CHECKED
+        ],
         "runs": {
             name: {
                 "releases": protocol.releases,

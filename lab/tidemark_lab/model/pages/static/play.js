@@ -158,7 +158,7 @@ function render(id, name, index) {
       `${broken ? "✗" : "✓"} ${invariant.name}`);
   }
   for (const invariant of story.invariants.filter((each) => one.broken.includes(each.name))) {
-    make(parent, "p", { class: "notice critical" }, `${invariant.name} does not hold: ${invariant.statement}`);
+    make(parent, "p", { class: "notice critical" }, `${invariant.name} does not hold: ${invariant.statement} It holds ${invariant.holds_where}.`);
   }
   if (index === run.steps.length - 1) {
     const lost = run.verdict.some((line) => /^(LOST|BROKEN|DIVERGED)/.test(line));
