@@ -11,14 +11,17 @@ import inspect
 import json
 import re
 import sys
+import textwrap
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 import yaml
 
 from tests.conftest import ROOT
+from tests.docs.kafka_links import source_url
 from tidemark_lab.brokers.versions import VERSIONS
 from tidemark_lab.drills.drill import Drill
 from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED
@@ -162,23 +165,49 @@ def read_mechanisms() -> list[dict[str, str | None]]:
     return found
 
 
-def checks_of(drill: Drill) -> set[str]:
+def checks_of(drill: Drill) -> Counter[str]:
     """The names of all that a run of the drill checks: each fails the drill where it does not hold.
 
-    Its alerts, what its steps compare or wait for, and what is compared in every drill.
+    Its alerts, what its steps compare or wait for, and what is compared in every drill; each with
+    the number of its calls, but for the last. Calls that no step of this drill reaches are none.
     """
-    names = {e.alert + (f" of broker {e.broker}" if e.broker else "") for e in drill.expected}
-    names |= {step.text for step in drill.steps}
-    modules = {step.act.__module__ for step in drill.steps} | {verdict.__name__}
-    for module in modules:
-        tree = ast.parse(inspect.getsource(sys.modules[module]))
-        for call in ast.walk(tree):
-            if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Constant):
-                function = call.func
-                called = getattr(function, "attr", getattr(function, "id", ""))
-                if called in _CHECKING:
-                    names.add(str(call.args[0].value))
+    names = Counter(step.text for step in drill.steps)
+    names.update(e.alert + (f" of broker {e.broker}" if e.broker else "") for e in drill.expected)
+    names.update(set(_checked(inspect.getsource(verdict))))
+    for function in _reached([step.act for step in drill.steps]):
+        names.update(_checked(textwrap.dedent(inspect.getsource(function))))
     return names
+
+
+def _checked(source: str) -> Iterator[str]:
+    for call in ast.walk(ast.parse(source)):
+        if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Constant):
+            called = getattr(call.func, "attr", getattr(call.func, "id", ""))
+            yield from [str(call.args[0].value)] if called in _CHECKING else []
+
+
+def _reached(begun: Sequence[Any]) -> Iterator[FunctionType]:
+    """The functions of the laboratory that these may call, by the names in their code."""
+    seen, left = set[Any](), list(begun)
+    while left:
+        each = left.pop()
+        each = getattr(each, "fget", getattr(each, "func", getattr(each, "__func__", each)))
+        module = getattr(each, "__module__", None) or ""
+        if not module.startswith("tidemark_lab.") or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, type):
+            left += vars(each).values()
+        elif isinstance(each, FunctionType):
+            left += [cell.cell_contents for cell in each.__closure__ or ()]
+            codes = [each.__code__]
+            for code in codes:
+                codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+                left += [each.__globals__.get(name) for name in code.co_names]
+            # A lambda checks nothing; a generated function is in no file of its module.
+            is_written = each.__code__.co_filename == sys.modules[module].__file__
+            if is_written and each.__name__ != "<lambda>":
+                yield each
 
 
 def mechanisms_table(_rows: dict[str, dict[str, Any]]) -> str:
@@ -186,9 +215,9 @@ def mechanisms_table(_rows: dict[str, dict[str, Any]]) -> str:
     shown = sum(each["drill"] is not None for each in found)
     lines = [("Mechanism", "Drill", "Check"), ("---", "---", "---")]
     for each in found:
-        cells = (
-            (f"`{each['drill']}`", str(each["check"])) if each["drill"] else ("–", str(each["why"]))
-        )
+        source = each.get("source")
+        why = str(each.get("why")) + (f" [`{source}`]({source_url(source)})" if source else "")
+        cells = (f"`{each['drill']}`", str(each["check"])) if each["drill"] else ("–", why)
         lines.append((str(each["mechanism"]), *cells))
     count = f"{len(found)} mechanisms: drills show {shown}, {len(found) - shown} have none.\n\n"
     return count + _markdown(lines)

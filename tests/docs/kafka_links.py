@@ -86,10 +86,11 @@ FOLDERS: Final = {
 def definitions(page: str) -> list[str]:
     """The definitions of all references, sorted. Raises ValueError for an unknown KIP or file."""
     labels = sorted({found[1] for found in REFERENCE.finditer(page)})
-    return [f"[{label}]: {_url(label.strip('`'))}" for label in labels]
+    return [f"[{label}]: {source_url(label.strip('`'))}" for label in labels]
 
 
-def _url(reference: str) -> str:
+def source_url(reference: str) -> str:
+    """The page of a KIP, or of `File.java:1-2`. Raises ValueError for one that is not known."""
     source = SOURCE.fullmatch(reference)
     if source is None:
         if reference not in KIPS:
