@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.client import HTTPConnection
 from typing import Any
 
 import pytest
 
 from tests.verbs.run import tidemark
 from tidemark_lab.model.invariants import INVARIANTS
+from tidemark_lab.model.pages.command import create_server
+from tidemark_lab.model.pages.site import INDEX, render_file
 from tidemark_lab.model.protocols import PROTOCOLS
 from tidemark_lab.model.scenarios import SCENARIOS
 
@@ -33,6 +37,7 @@ EXPECTED_SCENARIOS = {
     "replica-read",
     "hw-truncation-loss-acks-1",
     "rejoin-isr",
+    "lag-max-messages",
     "delete-records",
     "power-failure",
     "request-of-two-partitions",
@@ -291,3 +296,29 @@ def test_a_counterexample_shows_each_step_and_the_logs() -> None:
 def test_wrong_usage_exits_2(arguments: tuple[str, ...]) -> None:
     (line,) = model(*arguments, code=2).splitlines()
     assert line.startswith("tidemark model ") and line.endswith("--help` lists what it takes.")
+
+
+def test_serve_answers_for_its_pages_on_loopback_and_for_nothing_else() -> None:
+    with create_server(0) as server:
+        threading.Thread(target=server.serve_forever).start()
+        host, port = server.server_address[:2]
+        assert host == "127.0.0.1"
+
+        def get(path: str, method: str = "GET") -> tuple[int, bytes]:
+            connection = HTTPConnection("127.0.0.1", int(port), timeout=30)
+            connection.request(method, path)
+            answer = connection.getresponse()
+            assert answer.status >= 500 or "default-src 'none'" in answer.headers.as_string()
+            return answer.status, answer.read()
+
+        try:
+            for name in (INDEX, "play.js", "two-replica-write.html", "unclean-election.html"):
+                assert get(f"/{name}?x=1") == (200, render_file(name)), name
+            assert get("/") == get(f"/{INDEX}")
+            assert b"unclean-election" in get("/unclean-election.html")[1]
+            hostile = ("/nothing.html", "/../command.py", "/..%2fcommand.py", "//etc/passwd")
+            for path in (*hostile, "/static/play.js", "/two-replica-write.html/../../document.py"):
+                assert get(path)[0] == 404, path
+            assert get("/", "POST")[0] == 501
+        finally:
+            server.shutdown()

@@ -49,6 +49,7 @@ NOT_PLAYED: Final = {
     "hw-truncation-loss-acks-1": "the drill hw-truncation-loss plays it: the replicas do the same",
     "epoch-reply-never-comes": "the drill hw-truncation-loss plays it on 0.11.0.3",
     "epoch-without-records": "an election would have to come between two fetches of a follower",
+    "lag-max-messages": "0.9 removed the option; the oldest version here is 0.10.2",
     "fetch-without-leader-epoch": "no released Kafka has this protocol",
 }
 

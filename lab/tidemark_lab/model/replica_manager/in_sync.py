@@ -53,8 +53,14 @@ def epoch_start(local: Broker) -> int:
 
 
 def _is_out_of_sync(cluster: ClusterModel, local: Broker, follower: int) -> bool:
-    """Partition.isFollowerOutOfSync: it lags, and has done so for replica.lag.time.max.ms."""
+    """Partition.isFollowerOutOfSync: it lags, and has done so for replica.lag.time.max.ms.
+
+    Until 0.8.2 also, at once, where it lacks too many records (getOutOfSyncReplicas).
+    """
     remote = local.remotes[follower]
+    lacks = local.log_end_offset - (remote.log_end_offset or 0)
+    if cluster.lag_max_messages is not None and lacks > cluster.lag_max_messages:
+        return True
     caught_up = remote.last_caught_up_ms
     return remote.log_end_offset != local.log_end_offset and (
         caught_up is None or cluster.now_ms - caught_up > cluster.lag_time_max_ms

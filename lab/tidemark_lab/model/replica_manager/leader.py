@@ -101,10 +101,13 @@ def maybe_increment_leader_hw(cluster: ClusterModel, leader: int) -> ClusterMode
 
 
 def _may_join(cluster: ClusterModel, local: Broker, follower: int) -> bool:
-    """ReplicaState.isCaughtUp of an alive broker: at the leader's log end, or recently so."""
+    """ReplicaState.isCaughtUp of an alive broker: at the leader's log end, or recently so.
+
+    Until 0.8.2 the in-sync set alone counted.
+    """
     remote = local.remotes[follower]
     fenced = cluster.protocol.kraft and follower not in cluster.controller.alive
-    if remote.log_end_offset is None or fenced:
+    if remote.log_end_offset is None or fenced or cluster.lag_max_messages is not None:
         return False
     caught_up = remote.last_caught_up_ms
     return remote.log_end_offset == local.log_end_offset or (

@@ -162,6 +162,8 @@ class ClusterModel:
     notes: tuple[str, ...] = ()
     consumers: tuple[Consumer, ...] = ()
     transactional: tuple[TransactionalRecord, ...] = ()
+    # replica.lag.max.messages, which 0.9 removed; None: time alone counts.
+    lag_max_messages: int | None = None
     # Every decision, oldest first: a broker can learn one late, after it was replaced.
     decisions: tuple[Controller, ...] = ()
 

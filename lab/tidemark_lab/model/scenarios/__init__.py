@@ -23,6 +23,7 @@ _ORDER: Final = (
     "epoch-reply-never-comes",
     "epoch-without-records",
     "follower-lag-shrinks-isr",
+    "lag-max-messages",
     "rejoin-isr",
     "min-isr-gate",
     "preferred-leader",

@@ -118,6 +118,23 @@ SCENARIOS: Final = (
         min_in_sync_replicas=2,
     ),
     Scenario(
+        "lag-max-messages",
+        "Why did 0.9 remove replica.lag.max.messages? A burst that is larger drives every follower "
+        "out of the ISR, however fast they fetch, and commits on one replica alone.",
+        ("truncate-to-hw", "kip-101"),
+        3,
+        """
+        write 1
+        catch_up 2 3
+        write 1 5
+        shrink 1
+        draw five records at once are more than four: both followers leave, and neither is slow
+        receive_and_fetch 2 3
+        draw one round later both have the burst and are in sync again
+        """,
+        lag_max_messages=4,
+    ),
+    Scenario(
         "rejoin-isr",
         "When may a follower join the ISR again? Once it has reached the high watermark, and the "
         "start of the leader's epoch. Until 2.0.0 the high watermark was enough, and that of a "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from tidemark_lab.model.protocols import PROTOCOLS
@@ -23,6 +24,8 @@ class Scenario(NamedTuple):
     script: str
     min_in_sync_replicas: int = 1
     unclean_leader_election: tuple[str, ...] = ()
+    # replica.lag.max.messages, under the protocol of the releases that had it.
+    lag_max_messages: int | None = None
 
     def run(
         self, protocol: str | None = None, min_in_sync_replicas: int | None = None
@@ -35,6 +38,8 @@ class Scenario(NamedTuple):
             min_in_sync_replicas or self.min_in_sync_replicas,
             unclean_leader_election=chosen.name in self.unclean_leader_election,
         )
+        if not chosen.leader_epochs:
+            cluster = replace(cluster, lag_max_messages=self.lag_max_messages)
         run = ScenarioRun(cluster)
         run.execute(*self.script.splitlines())
         return run
