@@ -31,33 +31,15 @@ class Broker:
     async def ask(self, request: Any, _seconds: float) -> Any:
         if self.is_silent:
             raise NoAnswerError("timed_out")
-        if not isinstance(request, DescribeProducersRequest):
-            assert request.producer_id_filters == [7]
-            named = [Answer(transactional_id="x", producer_id=7)] if self.broker == 2 else []
-            return Answer(transaction_states=named)
-        self.asked += sum(len(topic.partition_indexes) for topic in request.topics)
+        named = [Answer(transactional_id="x", producer_id=7)] * (self.broker == 2)
+        fields = {"producer_epoch": 3, "coordinator_epoch": -1, "last_timestamp": 5000}
         states = [
-            Answer(
-                producer_id=producer,
-                producer_epoch=3,
-                coordinator_epoch=-1,
-                last_timestamp=5000,
-                current_txn_start_offset=start,
-            )
+            Answer(producer_id=producer, current_txn_start_offset=start, **fields)
             for start, producer in self.producers
         ]
-        return Answer(
-            topics=[
-                Answer(
-                    name=topic.name,
-                    partitions=[
-                        Answer(partition_index=number, active_producers=states)
-                        for number in topic.partition_indexes
-                    ],
-                )
-                for topic in request.topics
-            ]
-        )
+        self.asked += isinstance(request, DescribeProducersRequest)
+        topic = Answer(partitions=[Answer(active_producers=states)])
+        return Answer(transaction_states=named, topics=[topic])
 
 
 def test_the_first_open_transaction_holds_the_offset_until_it_ends() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from typing import Any
 
@@ -299,26 +299,24 @@ def test_wrong_usage_exits_2(arguments: tuple[str, ...]) -> None:
 
 
 def test_serve_answers_for_its_pages_on_loopback_and_for_nothing_else() -> None:
-    with create_server(0) as server:
-        threading.Thread(target=server.serve_forever).start()
-        host, port = server.server_address[:2]
-        assert host == "127.0.0.1"
+    with create_server(0) as server, ThreadPoolExecutor() as thread:
+        thread.submit(server.serve_forever)
+        assert server.server_address[0] == "127.0.0.1"
 
         def get(path: str, method: str = "GET") -> tuple[int, bytes]:
-            connection = HTTPConnection("127.0.0.1", int(port), timeout=30)
+            # A client of HTTP that leaves the path as it is.
+            connection = HTTPConnection("127.0.0.1", server.server_port, timeout=30)
             connection.request(method, path)
             answer = connection.getresponse()
-            assert answer.status >= 500 or "default-src 'none'" in answer.headers.as_string()
             return answer.status, answer.read()
 
         try:
             for name in (INDEX, "play.js", "two-replica-write.html", "unclean-election.html"):
                 assert get(f"/{name}?x=1") == (200, render_file(name)), name
             assert get("/") == get(f"/{INDEX}")
-            assert b"unclean-election" in get("/unclean-election.html")[1]
             hostile = ("/nothing.html", "/../command.py", "/..%2fcommand.py", "//etc/passwd")
             for path in (*hostile, "/static/play.js", "/two-replica-write.html/../../document.py"):
-                assert get(path)[0] == 404, path
+                assert get(path) == (404, b"There is no such page.\n"), path
             assert get("/", "POST")[0] == 501
         finally:
             server.shutdown()

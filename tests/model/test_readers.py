@@ -146,23 +146,6 @@ def test_the_follower_has_a_last_stable_offset_of_its_own() -> None:
     assert last_stable_offset(marker, marker.broker(2)) == 0
 
 
-def test_a_consumer_of_a_follower_reads_below_the_followers_high_watermark() -> None:
-    run = run_of("replica-read")
-    waiting = before(run, only_step(run, "the fetch of C1 completes"))
-    assert waiting.broker(1).high_watermark == 1 and waiting.broker(2).high_watermark == 0
-    woken = only_step(run, "the fetch of C1 completes")
-    assert "HW of 2: 0→1" in woken.effects and positions(woken.cluster) == [1]
-
-
-def test_a_follower_without_the_offset_sends_the_consumer_back_to_the_leader() -> None:
-    run = run_of("replica-read")
-    (error,) = (step for step in run.steps if "OFFSET_OUT_OF_RANGE" in " ".join(step.effects))
-    assert positions(error.cluster) == [2] and error.cluster.broker(2).log_end_offset == 0
-    assert error.cluster.consumer(1).preferred_read_replica is None
-    assert "2 is not in the ISR" not in error.effects
-    assert "of 1" in run.steps[-1].event and positions(run.cluster) == [2]
-
-
 def test_a_consumer_without_a_leader_or_with_a_lost_offset_says_so() -> None:
     cluster = broker.create(KIP_966, 2).with_consumer(Consumer(1, position=3))
     assert "auto.offset.reset" in consumer.poll(cluster, 1).notes[0]
