@@ -78,9 +78,8 @@ TARGETS: Final = (
     Target("pages: overview", "< 0.3 s"),
     Target("pages: topics", "< 0.3 s"),
     Target("pages: one broker's stop", "< 0.3 s"),
-    # Replay and the model.
+    # Replay.
     Target("replay: observations a second", ">= 40,000*"),
-    Target("model: states a second", ">= 50,000*"),
 )
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bench.bench_latency import describe
-from tests.bench.latency_rows import first_message_of, latency_rows, p99
+from tests.bench.latency_rows import first_message_of, latency_rows
 from tests.bench.moving_passes import EPOCH_AFTER, MovingPasses
 from tests.bench.row import Row
-from tests.bench.usual_stack import alertmanager_document, prometheus_document, rules_document
 from tests.bench.watched_faults import Outcome
-from tests.conftest import ROOT
 from tests.soak.first_posts import first_posts
 from tidemark.core.text import rfc3339
 from tidemark_lab.brokers.receiver import ReceivedAlert
@@ -115,37 +112,6 @@ def test_an_alert_that_the_probe_does_not_date_counts_from_the_first_condition()
     assert first_message_of(undated).seconds == pytest.approx(2.8)
     undated.detectable.clear()
     assert first_message_of(undated).seconds == 5.0
-
-
-def test_the_99th_percentile_is_a_value_that_was_measured() -> None:
-    assert p99([3.0, 1.0]) == 3.0
-    assert p99([float(number) for number in range(1, 101)]) == 99.0
-
-
-def test_a_pipeline_without_a_message_has_the_time_that_it_had() -> None:
-    found = values(outcome("follower slow, in sync", silent=True))
-    assert found["follower slow, in sync, usual stack: no message in"] == 60.0
-    assert "follower slow, in sync, usual stack to Tidemark" not in found
-    # One silent run of two is not hidden behind the other.
-    assert "follower paused, usual stack: no message in" in values(outcome(), outcome(silent=True))
-
-
-def test_the_page_names_the_periods_of_the_usual_stack() -> None:
-    how = [row["how"] for row in latency_rows([outcome()]) if "usual stack:" in row["name"]]
-    assert all(text in how[0] for text in ("each 5s", "for: 10s", "group_wait: 10s"))
-    (group,) = rules_document()["groups"]
-    assert {rule["for"] for rule in group["rules"]} == {"10s"}
-    assert alertmanager_document("http://127.0.0.1:1/")["route"]["group_wait"] == "10s"
-    document = prometheus_document({1: "127.0.0.1:2"}, ROOT / "rules.yaml", "http://127.0.0.1:3")
-    assert document["global"]["scrape_interval"] == "5s"
-
-
-def test_progress_has_the_seconds_from_the_fault() -> None:
-    text = describe(outcome(silent=True))
-    assert text == (
-        "follower paused, 60 s; visible: FOLLOWER_LAG 2.2, UNDER_REPLICATED 9.0; "
-        "Tidemark: KafkaFollowerLag 6.0, KafkaBrokerDown 11.0; usual stack: nothing"
-    )
 
 
 def test_only_the_first_post_of_a_firing_alert_after_the_fault_counts() -> None:

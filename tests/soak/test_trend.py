@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-import xml.etree.ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.soak.drawing import draw
 from tests.soak.figures import FIGURES, failures, judge, table
 from tests.soak.sampling import heap_after_collection
 from tests.soak.trend import MIN_SAMPLES, Point, theil_sen, trend, warm_up_seconds
@@ -116,20 +114,6 @@ def test_a_figure_with_too_few_samples_fails_the_run(points: list[Point], counts
         assert f"has too few samples after the warm-up: {counts} in its thirds" in reason
     # A short run is not judged.
     assert failures(judge({f.key: [(1.0, 1.0)] for f in FIGURES}, 600.0), 600.0) == []
-
-
-def test_the_drawing_has_a_panel_for_each_figure_and_escapes_text() -> None:
-    series = {figure.key: noisy(0.0) for figure in FIGURES} | {"heap_mb": [(1.0, 2.0)]}
-    drawing = draw("5 < 6 & 7", judge(series, HOUR), HOUR, [60.0, 120.0])
-    root = ET.fromstring(drawing)  # noqa: S314 - our own drawing
-    space = "{http://www.w3.org/2000/svg}"
-    assert len(root.findall(f"{space}polyline")) == len(FIGURES)
-    texts = {text.text for text in root.findall(f"{space}text")}
-    assert {"5 < 6 & 7", "60 min", "1 samples, no trend"} <= texts
-    assert {figure.title for figure in FIGURES} <= texts
-    faults = [line for line in root.findall(f"{space}line") if line.get("class") == "fault"]
-    assert len(faults) == 2 * len(FIGURES)
-    ET.fromstring(draw("nothing", judge({}, 0.0), 0.0, []))  # noqa: S314 - our own drawing
 
 
 def test_the_heap_is_what_the_newest_full_collection_leaves(
