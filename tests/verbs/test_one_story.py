@@ -13,10 +13,13 @@ from tests.pages.make import site
 from tests.pages.markup import page
 from tests.verbs.recordings import trace
 from tests.verbs.run import outcome
+from tests.verbs.top.shown import reduced
 from tidemark.assess.losses import open_losses
+from tidemark.command_line.arguments import FINDING
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.observations.recorded_lines import Line, LineReducer
+from tidemark.verbs.top.screens.partition import partition_lines
 from tidemark_exporters.export.table import Table
 
 # Those with a loss that is open at the end come first.
@@ -56,6 +59,18 @@ def views_of(lines: list[bytes]) -> tuple[Table, list[Alert]]:
     return table, alerts
 
 
+def shown_by_top(lines: list[bytes], view: View) -> str:
+    """The page of the partition, and the list of brokers."""
+    snapshot = reduced(lines, view.kafka_cluster)
+    row = snapshot.partition(view.topic or "", view.partition or 0)
+    assert row is not None
+    held = {broker for loss in open_losses(view) for broker in loss.holders}
+    assert all(
+        each.broker not in held or (each.held and not each.is_safe) for each in snapshot.brokers
+    )
+    return "\n".join(line.plain for line in partition_lines(snapshot, row, 300))
+
+
 @pytest.mark.parametrize("name", INCIDENTS)
 def test_every_answer_tells_an_open_loss_and_none_denies_it(name: str, tmp_path: Path) -> None:
     lines = lines_of(name)
@@ -75,6 +90,7 @@ def test_every_answer_tells_an_open_loss_and_none_denies_it(name: str, tmp_path:
         answers = {
             "page": page(pages, "/partition", **place).one("main").text,
             "choose-leader": outcome("choose-leader", *asked, *where)[1].out,
+            "top": shown_by_top(lines, view),
             "timeline": outcome("timeline", *asked, *where, "--width", "300")[1].out,
         }
         for verb, answer in answers.items():
@@ -83,6 +99,21 @@ def test_every_answer_tells_an_open_loss_and_none_denies_it(name: str, tmp_path:
                 assert str(loss) in text, (verb, loss)
                 assert " ".join(loss.description.split(".")[0].split()) in text, (verb, loss)
                 assert not LOSES_NOTHING.search(text), (verb, loss)
+        listed = outcome("inspect", "--losses", *asked, *where[:2], "--from", str(path))[1].out
+        assert bool(losses) != ("no committed record is known to be lost" in listed)
+        for loss in losses:
+            assert str(loss) in listed
+            named = re.match(r"Broker (\d+) (?!came back)", loss.description)
+            # One that is back in sync since has cut them.
+            has_or_cut = {*loss.holders, *(view.in_sync_replicas or ())}
+            assert named is None or int(named[1]) in has_or_cut, loss.description
+            for broker in loss.holders:
+                status, stop = outcome("safe-to-stop", str(broker), *where)
+                assert status == FINDING, (broker, stop.out)
+                asks = f"cluster={view.kafka_cluster}&broker={broker}"
+                said = pages.answer("/api/v1/safe-to-stop", asks).body.decode()
+                assert broker not in view.assigned or f"lost offsets {loss}" in said
+                assert f"lost offsets {loss}, which broker {broker} has or may have" in stop.out
         chosen = json.loads(outcome("choose-leader", *asked, *where, "--json")[1].out)
         assert chosen["lost_already"] == [[loss.start, loss.end] for loss in losses]
     assert found == (name in INCIDENTS[:HAS_LOSS])

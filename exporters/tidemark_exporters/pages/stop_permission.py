@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from tidemark.assess.losses import LOSS, held_losses
 from tidemark.assess.safe_to_stop import EFFECT_TEXTS, MAX_MARGIN
 from tidemark.core.events import OK
 from tidemark.core.text import duration, rfc3339
@@ -92,6 +93,12 @@ def _reasons(
         outcome = snapshot.broker_outcome(cluster, each)
         if outcome != OK:
             reasons.append(f"broker {each} does not answer ({outcome or 'it was not asked'})")
+    lost = (
+        each.view
+        for each in snapshot.partitions
+        if each.cluster == cluster and any(a.labels.get("alertname") == LOSS for a in each.alerts)
+    )
+    reasons += held_losses(lost, broker)[:MAX_NAMED]
     impacts = snapshot.stop_impacts(cluster, broker, MAX_NAMED + 1, margin=margin)
     reasons += [
         f"{each.topic}-{each.partition} {EFFECT_TEXTS[each.effect]}: {each.detail}"

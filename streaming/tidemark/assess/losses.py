@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -82,6 +82,9 @@ class OpenLoss(NamedTuple):
     start: int
     end: int
     description: str
+    place: str = ""
+    # Whose disks have the records, or may: none may restart before its log is copied.
+    holders: frozenset[int] = frozenset()
 
     def __str__(self) -> str:
         return f"[{self.start}, {self.end})"
@@ -89,12 +92,47 @@ class OpenLoss(NamedTuple):
 
 def open_losses(view: View) -> list[OpenLoss]:
     """No answer about the partition may leave them out."""
-    found = []
+    return sorted(_open_losses(view))
+
+
+def held_losses(views: Iterable[View], *brokers: int) -> list[str]:
+    """Why none of these brokers may be stopped: a restart cuts lost records off its log."""
+    return [
+        f"{loss.place} lost offsets {loss}, which broker {broker} has or may have: copy its log "
+        "before it restarts"
+        for view in views
+        for loss in open_losses(view)
+        for broker in sorted(loss.holders.intersection(brokers))
+    ]
+
+
+def _open_losses(view: View) -> Iterator[OpenLoss]:
     for alert in view.alerts:
-        start, end = _range(alert.evidence.get("proven"))
-        if alert.labels.get("alertname") == LOSS and start is not None and end is not None:
-            found.append(OpenLoss(start, end, alert.annotations.get("description", "")))
-    return sorted(found)
+        labels, evidence = alert.labels, alert.evidence
+        start, end = _range(evidence.get("proven"))
+        if labels.get("alertname") == LOSS and start is not None and end is not None:
+            place = f"{labels.get('topic')}-{labels.get('partition')}"
+            text = alert.annotations.get("description", "")
+            yield OpenLoss(start, end, text, place, _holders(view, evidence))
+
+
+def _holders(view: View, evidence: dict[str, Any]) -> frozenset[int]:
+    """Those of the alert but for the ones that follow the later leader by now, in sync with it."""
+    told = evidence.get("records_held_by")
+    entries = [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+    states = {_number(each.get("broker")): each.get("state") for each in entries}
+    found = {broker for broker, state in states.items() if state == "held"}
+    before = _number(evidence.get("leader_before"))
+    if before != evidence.get("leader") and states.get(before) != "cut":
+        found.add(before)
+    after = _number(evidence.get("leader_epoch_after"))
+    cut = {
+        each.broker
+        for each in view.replicas
+        if each.in_sync and each.broker != view.leader and None not in (after, each.leader_epoch)
+        if (each.leader_epoch or 0) >= (after or 0)
+    }
+    return frozenset(broker for broker in found if broker is not None) - cut
 
 
 def _read_loss(alert: Alert) -> Loss | None:

@@ -12,6 +12,7 @@ import msgspec
 
 from tidemark.assess.candidates import LagThreshold
 from tidemark.assess.leader_death import LeaderDeath, with_escrow
+from tidemark.assess.losses import open_losses
 from tidemark.assess.safe_to_stop import MAX_MARGIN
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
 from tidemark.command_line.arguments import FINDING, FiniteRange
@@ -201,8 +202,11 @@ def _judge(
     chosen = set(brokers)
     for rack in racks:
         chosen |= _brokers_of(found, cluster, rack)
-    assigned = {replica for view in found.views(cluster) for replica in view.assigned}
-    known = sorted({*found.outcomes(cluster), *assigned})
+    views = found.views(cluster)
+    assigned = {replica for view in views for replica in view.assigned}
+    # Also one that has lost records on its disk, though it is no replica any more.
+    holders = {each for view in views for loss in open_losses(view) for each in loss.holders}
+    known = sorted({*found.outcomes(cluster), *assigned, *holders})
     if not known:
         raise ClusterError(f"no broker of cluster {cluster} answered in time.")
     for broker in sorted(chosen.difference(known)):

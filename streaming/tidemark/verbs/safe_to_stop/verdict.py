@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from tidemark.assess.leader_death import LeaderDeath, committed_text, deaths, records_of
+from tidemark.assess.losses import held_losses
 from tidemark.assess.safe_to_stop import ALL_EFFECTS, EFFECT_TEXTS, StopImpact, stop_impacts
 from tidemark.core.events import OK
 from tidemark.core.records import View
@@ -56,6 +57,8 @@ class StopVerdict(msgspec.Struct, kw_only=True):
     # and how many there are.
     at_risk: list[tuple[View, LeaderDeath]]
     partitions_at_risk: int
+    # Open losses of which one of the brokers has the records: a sentence each.
+    lost_records_held: list[str]
 
     def document(self) -> dict[str, object]:
         impacts = [
@@ -86,13 +89,14 @@ def judge(found: ClusterViews, cluster: str, *brokers: int, margin: int = 0) -> 
     answered = found.outcomes(cluster)
     outcomes = {broker: answered.get(broker) for broker in stopped}
     at_risk = deaths(views, stopped)
+    held = held_losses(views, *stopped)
     return StopVerdict(
         cluster=cluster,
         broker=stopped[0] if len(stopped) == 1 else None,
         brokers=stopped,
         outcome=outcomes[stopped[0]] if len(stopped) == 1 else None,
         outcomes=outcomes,
-        safe=not impacts and reported <= named and bool(views),
+        safe=not impacts and not held and reported <= named and bool(views),
         partitions=max(reported, named),
         leads=sum(view.leader in outcomes for view in views),
         in_sync=sum(not outcomes.keys().isdisjoint(view.in_sync_replicas or []) for view in views),
@@ -104,6 +108,7 @@ def judge(found: ClusterViews, cluster: str, *brokers: int, margin: int = 0) -> 
         impacts=impacts,
         at_risk=at_risk[:MAX_AT_RISK],
         partitions_at_risk=len(at_risk),
+        lost_records_held=held,
     )
 
 
@@ -132,6 +137,7 @@ def as_text(verdict: StopVerdict) -> list[str]:
         lines.append(
             f"Not observed: {counted(verdict.not_shown, 'partition')}. Unknown is not safe."
         )
+    lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in verdict.lost_records_held]
     return [*lines, conclusion(verdict)]
 
 
@@ -140,6 +146,8 @@ def conclusion(verdict: StopVerdict) -> str:
     counts = [f"{verdict.counts[e]} {EFFECT_TEXTS[e]}" for e in ALL_EFFECTS if verdict.counts[e]]
     if verdict.safe:
         return "Safe to stop: no partition is affected."
+    if held := verdict.lost_records_held:
+        counts.insert(0, f"{counted(len(held), 'log')} with lost records")
     return f"Not safe to stop: {', '.join(counts) or 'nothing was observed'}."
 
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
 from tidemark.assess.candidates import Candidates, LagThreshold, candidates_of
+from tidemark.assess.losses import held_losses, open_losses
 from tidemark.assess.safe_to_stop import EFFECTS, StopEffect, StopImpact, stop_effect
 from tidemark.core.events import BrokerAnswer
 from tidemark.core.records import View
@@ -32,10 +33,12 @@ def broker_rows(
     for view in brokers:
         if view.broker in rows:
             rows[view.broker].fenced = view.fenced
+    lost = [view for view in partitions if open_losses(view)]
     for row in rows.values():
         row.impacts.sort(key=lambda impact: EFFECTS.index(impact.effect))
         row.not_shown = not_shown
-        row.is_safe = not row.impacts and not not_shown and bool(partitions)
+        row.held = held_losses(lost, row.broker)
+        row.is_safe = not (row.impacts or row.held or not_shown) and bool(partitions)
     return [rows[broker] for broker in sorted(rows)]
 
 

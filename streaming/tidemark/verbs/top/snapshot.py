@@ -33,6 +33,8 @@ class BrokerRow:
     is_safe: bool = False
     # Worst first.
     impacts: list[StopImpact] = field(default_factory=list)
+    # Open losses of which it has the records: a sentence each.
+    held: list[str] = field(default_factory=list)
     # Partitions of the cluster that no broker reported: a stop is not safe.
     not_shown: int = 0
 

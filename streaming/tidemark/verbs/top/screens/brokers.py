@@ -60,6 +60,8 @@ def safe_cell(row: BrokerRow) -> Cell:
     counts = Counter(impact.effect for impact in row.impacts)
     if row.not_shown:
         counts["unknown"] += row.not_shown
+    if row.held:
+        return f"no: {row.held[0]}", STYLES["critical"]
     effects = ", ".join(f"{counts[e]} {EFFECT_TEXTS[e]}" for e in EFFECTS if counts[e])
     if not effects:
         return "unknown: no partition was observed", STYLES["unknown"]
@@ -72,6 +74,7 @@ def _details(row: BrokerRow, _snapshot: Snapshot, _width: int) -> list[Text]:
     """What is wrong with it; the worst partitions that a stop affects, and why."""
     shown = row.impacts[:4]
     lines = [Text(str(each)) for each in broker_findings([row.answer] if row.answer else [])]
+    lines += map(Text, row.held[:4])
     lines += [Text(f"{i.topic}-{i.partition}: {EFFECT_TEXTS[i.effect]}: {i.detail}") for i in shown]
     if len(row.impacts) > len(shown):
         more = len(row.impacts) - len(shown)
