@@ -94,6 +94,9 @@ def test_an_alert_arrives_comes_back_after_a_restart_and_ends(
     wait_for(lambda: received(hook, "0", "firing"), 10, "the webhook receives the alert")
     (delivered,) = received(hook, "0", "firing")
     assert delivered.labels == fired.labels
+    assert delivered.annotations.pop("runbook_url").startswith(
+        "http://tidemark.example/docs/runbooks/kafkafollowerlag?cluster=east"
+    )
     assert delivered.annotations == fired.annotations
     (known,) = (each for each in manager.active() if each["labels"].get("partition") == "0")
     assert known["generatorURL"] == (
