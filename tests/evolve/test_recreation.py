@@ -412,10 +412,6 @@ def test_an_older_epoch_of_a_topic_id_that_lasts_is_that_of_a_backup() -> None:
     assert (former.restored, former.leader_epoch, fold(SEEN, first).leader_epoch) == (True, 4, 4)
     one = replace(last, metadata_from=[3])
     assert fold(SEEN, first, one).leader_epoch == 4
-    # The known number again may be another leadership: nothing that was committed is compared.
-    later = observation(observed_at=12.0, leader_epoch=5, committed=None)
-    assert not fold(SEEN, first, later).committed
-    assert fold(SEEN, later).committed
     forgot = [answer(broker, leader_epoch=2) for broker in (1, 2)]
     for samples, keeps in ((forgot, False), (forgot[:1], True)):
         older = observation(observed_at=11.0, samples=samples, committed=None)

@@ -263,15 +263,18 @@ def is_behind(state: PartitionState, event: Observation) -> bool:
 def with_older_epochs(state: PartitionState, event: Observation) -> PartitionState:
     """The state to go on from: counts observations that show an older epoch of the same topic.
 
-    One that shows the known epoch again may show another leadership by its number. And no broker
-    that is up forgets an epoch of a topic id. Then nothing that was committed before proves a loss.
+    No broker that is up forgets an epoch of a topic id: if all have, nothing that was committed
+    before proves a loss.
     """
     since = None if state.sparse is None else state.sparse.back_since
     back = is_behind(state, event)
     answers = [sample for sample in event.samples if sample.error is None]
-    is_whole = state.topic_id is not None and {*state.assigned} <= {s.broker for s in answers}
-    returns = since is not None and (event.leader_epoch or 0) >= (state.leader_epoch or 0)
-    forgets = returns or (is_whole and all(_forgot(state, sample) for sample in answers))
+    is_whole = bool(answers) and {*state.assigned} <= {s.broker for s in answers}
+    forgets = (
+        state.topic_id is not None
+        and is_whole
+        and all(_forgot(state, sample) for sample in answers)
+    )
     if not (back or since is not None or forgets):
         return state
     sparse = copy_of(state.sparse)
