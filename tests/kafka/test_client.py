@@ -37,7 +37,7 @@ def test_a_server_that_never_answers_delays_no_other() -> None:
 
 
 def test_client_options_are_checked() -> None:
-    with pytest.raises(ConfigError, match="--bootstrap: it is not host:port"):
+    with pytest.raises(ConfigError, match="bootstrap_servers: it is not host:port"):
         checked_options(Connection(bootstrap_servers=["kafka"]))
     client = {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}
     assert checked_options(Connection(client=client))["sasl_mechanism"] == "GSSAPI"

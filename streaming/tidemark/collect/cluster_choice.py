@@ -10,15 +10,13 @@ from msgspec.structs import replace
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import ClusterName
 from tidemark.kafka.option_names import of_kafka
-from tidemark.settings import Cluster, Settings, Topics
+from tidemark.settings import Cluster, Settings, Topics, servers_of_flag
 
 
 def select_clusters(settings: Settings, bootstrap: str | None, name: str | None) -> Settings:
     """The settings with the clusters that the flags select. Raises ConfigError if there is none."""
     if bootstrap is not None:
-        servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
-        if not servers:
-            raise ConfigError("--bootstrap is empty; write host:port.")
+        servers = servers_of_flag(bootstrap)
         settings.clusters = [_cluster_at(servers, settings, name)]
         if settings.kafka.bootstrap_servers == ["127.0.0.1:9092"]:
             settings.kafka.bootstrap_servers = servers

@@ -30,7 +30,7 @@ from tidemark.kafka.oauth import with_token_provider
 from tidemark.kafka.options import check_packages, client_options
 from tidemark.kafka.secret_files import log_in_with_files
 from tidemark.kafka.tls import check_tls
-from tidemark.settings import Connection, Settings, parse_address
+from tidemark.settings import Connection, Settings, parse_address, servers_of_flag
 
 # A Fetch response for 20,000 replicas exceeds kafka-python's default of 1 MB.
 MAX_ANSWER_BYTES: Final = 100_000_000
@@ -45,14 +45,11 @@ RETRY_SECONDS: Final = 0.2
 def choose_connection(settings: Settings, bootstrap: str | None) -> Connection:
     """The Kafka that holds Tidemark's topics: the servers of `--bootstrap`, else as configured.
 
-    Raises ConfigError when `--bootstrap` is empty.
+    Raises ConfigError for a wrong `--bootstrap`.
     """
     if bootstrap is None:
         return settings.kafka
-    servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
-    if not servers:
-        raise ConfigError("--bootstrap is empty; write host:port.")
-    return msgspec.structs.replace(settings.kafka, bootstrap_servers=servers)
+    return msgspec.structs.replace(settings.kafka, bootstrap_servers=servers_of_flag(bootstrap))
 
 
 def checked_options(connection: Connection) -> dict[str, Any]:
@@ -61,7 +58,7 @@ def checked_options(connection: Connection) -> dict[str, Any]:
     check_tls(connection, options)
     log_in_with_files()
     for server in connection.bootstrap_servers:
-        parse_address(server, "--bootstrap")
+        parse_address(server, "bootstrap_servers")
     defaults = {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark"}
     return with_token_provider({**defaults, **options})
 

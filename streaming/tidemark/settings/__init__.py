@@ -1,6 +1,6 @@
 """Configuration: the schema of every option, the sources of values, and the checks at load."""
 
-from tidemark.settings.forms import parse_address
+from tidemark.settings.forms import parse_address, servers_of_flag
 from tidemark.settings.maintenance import Maintenance, Schedule, read_schedule
 from tidemark.settings.schema import (
     Alertmanager,
@@ -40,4 +40,5 @@ __all__ = [
     "parse_address",
     "read_document",
     "read_schedule",
+    "servers_of_flag",
 ]

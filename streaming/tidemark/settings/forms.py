@@ -37,6 +37,16 @@ def parse_address(text: str, option: str = "the address") -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def servers_of_flag(text: str) -> list[str]:
+    """The servers of `--bootstrap`. Raises ConfigError for none, and for one that is no address."""
+    servers = [server.strip() for server in text.split(",") if server.strip()]
+    if not servers:
+        raise ConfigError("--bootstrap is empty; write host:port.")
+    for server in servers:
+        parse_address(server, "--bootstrap")
+    return servers
+
+
 def address_problem(text: str) -> str | None:
     """Of an address to listen on; port 0 is any."""
     try:
