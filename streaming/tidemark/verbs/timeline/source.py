@@ -55,9 +55,8 @@ class TimeLines:
         )
 
     def batch(self, batch: Batch) -> None:
-        for event in batch.events:
-            if len(self._seen) < SEEN and isinstance(event, Observation):
-                self._seen[f"{batch.cluster}/{event.topic}-{event.partition}"] = None
+        if len(self._seen) < SEEN:
+            self._note_seen(batch)
         if self._wanted.cluster not in {None, batch.cluster}:
             return
         for event in batch.events:
@@ -74,6 +73,11 @@ class TimeLines:
             return
         if is_about(alert, wanted.topic, wanted.partition, line.brokers):
             line.alert(alert)
+
+    def _note_seen(self, batch: Batch) -> None:
+        for event in batch.events:
+            if len(self._seen) < SEEN and isinstance(event, Observation):
+                self._seen[f"{batch.cluster}/{event.topic}-{event.partition}"] = None
 
     def _others(self) -> str:
         return f"; there are {', '.join(self._seen)}" if self._seen else ""
