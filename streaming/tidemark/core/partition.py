@@ -233,6 +233,12 @@ class PartitionState(Struct, array_like=True, gc=False):
         return None if self.sparse is None else self.sparse.former_topic
 
     @property
+    def is_restored(self) -> bool:
+        """Whether its epochs went back, so that one number may stand for two leaderships."""
+        former = self.former_topic
+        return former is not None and former.restored
+
+    @property
     def resets(self) -> list[LogReset]:
         """Replicas whose logs may be those of a new topic."""
         return [] if self.sparse is None else self.sparse.resets

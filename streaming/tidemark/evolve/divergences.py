@@ -57,8 +57,7 @@ def find_divergences(
     ):
         # No verdict without the leader. A closed difference remains, an open one starts over.
         return [item for item in known if item.closed]
-    if after.former_topic is not None and after.former_topic.restored:
-        # Epochs were given twice: one number stands for two leaderships.
+    if after.is_restored:
         return []
     found: list[Divergence] = []
     for replica in after.replicas:

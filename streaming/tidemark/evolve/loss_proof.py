@@ -191,8 +191,7 @@ class _Difference(NamedTuple):
 
 def _first_difference(state: PartitionState, leader: ReplicaState, entry: Committed) -> _Difference:
     """Where an epoch before the entry's ends in one of the two leaders' logs, but not in both."""
-    if state.former_topic is not None and state.former_topic.restored:
-        # Epochs were given twice: one number stands for two leaderships.
+    if state.is_restored:
         return _Difference()
     log_start, lineage = leader.log_start_offset, state.lineage or []
     known_from, read_from = entry.lineage_complete_from, state.lineage_complete_from

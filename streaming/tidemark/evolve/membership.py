@@ -47,6 +47,16 @@ def apply_metadata(
     cluster: ClusterState | None,
 ) -> None:
     """What brokers show of the partition, which may be old."""
+    _apply_image(after, before, event, cluster)
+    _note_image(after, before, event)
+
+
+def _apply_image(
+    after: PartitionState,
+    before: PartitionState,
+    event: Observation,
+    cluster: ClusterState | None,
+) -> None:
     after.leader, after.leader_epoch = event.leader, event.leader_epoch
     after.leaderless = event.leaderless or _has_no_leader(event)
     unnamed = event.leader is None and not event.leaderless
@@ -59,7 +69,6 @@ def apply_metadata(
     if _is_outdated(before, event):
         # The metadata log is exact and newer than this image, which has no newer epoch.
         after.leader, after.leaderless = before.leader, before.leaderless
-        _note_image(after, before, event)
         return
     apply_assignment(after, event)
     _apply_eligible(after, before, event)
@@ -68,7 +77,6 @@ def apply_metadata(
         apply_in_sync(
             after, before, members, at, lambda b: sampled_cause(before, event, b, cluster)
         )
-    _note_image(after, before, event)
 
 
 def _note_image(after: PartitionState, before: PartitionState, event: Observation) -> None:

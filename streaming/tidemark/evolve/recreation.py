@@ -47,7 +47,7 @@ def is_new_topic(state: PartitionState, event: Observation) -> bool:
     """
     if is_other_topic(state, event.topic_id):
         return not is_of_former_topic(state, event)
-    since = None if state.sparse is None else state.sparse.back_since
+    since = _back_since(state)
     if since is not None and event.observed_at - since >= BACK_SECONDS and is_behind(state, event):
         return True
     return is_epoch_back(state, event) and _is_reread(state, event)
@@ -229,10 +229,8 @@ def is_epoch_back(state: PartitionState, event: Observation) -> bool:
     The leader epoch that a broker knows of a topic never goes back. One with an old image may show
     an older one than the others, but all replicas do not.
     """
-    known, epoch = state.leader_epoch, event.leader_epoch
-    if is_other_topic(state, event.topic_id) or known is None or epoch is None:
-        return False
-    if epoch >= known or not event.samples:
+    known = _later_epoch(state, event)
+    if known is None or is_other_topic(state, event.topic_id) or not event.samples:
         return False
     answers = [sample for sample in event.samples if sample.error is None]
     if any(sample.leader_epoch is None or sample.leader_epoch >= known for sample in answers):
@@ -248,13 +246,11 @@ def is_behind(state: PartitionState, event: Observation) -> bool:
     As `is_epoch_back`, but replicas may be silent: it takes long until that is more than the images
     of brokers that are cut off from the controller.
     """
-    known, epoch = state.leader_epoch, event.leader_epoch
+    known = _later_epoch(state, event)
     return (
-        event.topic_id is not None
+        known is not None
+        and event.topic_id is not None
         and event.topic_id == state.topic_id
-        and known is not None
-        and epoch is not None
-        and epoch < known
         and len(event.metadata_from) > 1
         and all(each.leader_epoch is None or each.leader_epoch < known for each in event.samples)
     )
@@ -266,15 +262,8 @@ def with_older_epochs(state: PartitionState, event: Observation) -> PartitionSta
     No broker that is up forgets an epoch of a topic id: if all have, nothing that was committed
     before proves a loss.
     """
-    since = None if state.sparse is None else state.sparse.back_since
-    back = is_behind(state, event)
-    answers = [sample for sample in event.samples if sample.error is None]
-    is_whole = bool(answers) and {*state.assigned} <= {s.broker for s in answers}
-    forgets = (
-        state.topic_id is not None
-        and is_whole
-        and all(_forgot(state, sample) for sample in answers)
-    )
+    since, back = _back_since(state), is_behind(state, event)
+    forgets = state.topic_id is not None and _all_forgot(state, event)
     if not (back or since is not None or forgets):
         return state
     sparse = copy_of(state.sparse)
@@ -284,6 +273,25 @@ def with_older_epochs(state: PartitionState, event: Observation) -> PartitionSta
         state.loss_candidate, state.committed = None, []
         state.high_watermark, state.offset_history = None, []
     return state
+
+
+def _later_epoch(state: PartitionState, event: Observation) -> int | None:
+    """The known leader epoch where the metadata shows an older one."""
+    known, epoch = state.leader_epoch, event.leader_epoch
+    return known if known is not None and epoch is not None and epoch < known else None
+
+
+def _all_forgot(state: PartitionState, event: Observation) -> bool:
+    """Whether all assigned replicas answer, and each knows an older epoch than it did."""
+    # The first that does not ends it: it is asked of every observation.
+    if not all(sample.error is not None or _forgot(state, sample) for sample in event.samples):
+        return False
+    answers = {sample.broker for sample in event.samples if sample.error is None}
+    return bool(answers) and answers.issuperset(state.assigned)
+
+
+def _back_since(state: PartitionState) -> float | None:
+    return None if state.sparse is None else state.sparse.back_since
 
 
 def _forgot(state: PartitionState, sample: Replica) -> bool:

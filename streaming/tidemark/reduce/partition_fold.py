@@ -110,7 +110,7 @@ class PartitionFold(PassFold):
         partition, before = self._decode(key), EMPTY
         at = _pass_clock(after, batch, cluster, event.observed_at)
         if partition is not None and _is_of_new_topic(partition.state, event):
-            if after.former_topic is None or not after.former_topic.restored:
+            if not after.is_restored:
                 self._publish_alerts(self._judge.close_deleted(partition, at))
             partition = None
         if partition is None:
