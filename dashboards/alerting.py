@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
+from tidemark.core.links import RUNBOOK_URL
 from tidemark.core.records import Severity
-from tidemark.detect.thresholds import RUNBOOK_URL
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidemark.core.record_holders import held_by
 from tidemark.core.text import rfc3339
 
 
@@ -37,5 +38,4 @@ def holders_text(value: Any) -> str | None:
     """The brokers whose disks had lost records when they answered last: `1,3`, or `none`."""
     if not isinstance(value, list):
         return None
-    held = [each for each in value if isinstance(each, dict) and each.get("state") == "held"]
-    return ",".join(str(each.get("broker")) for each in held) or "none"
+    return ",".join(str(broker) for broker in held_by(value)) or "none"

@@ -18,7 +18,7 @@ from dashboards import health_rules, replication_rules
 from tests.conftest import ROOT
 from tests.verbs.run import tidemark
 from tidemark.cli import cli
-from tidemark.detect.thresholds import RUNBOOK_URL
+from tidemark.core.links import RUNBOOK_URL
 from tidemark.kafka.topics import topic_specifications
 from tidemark.settings import Settings, Topics, load_settings
 from tidemark.verbs.check_config.acls import FULL, verb_grants

@@ -17,7 +17,7 @@ from tests.packaging.test_packaging import tracked
 from tidemark.assets import FILES, FOLDERS, KUBERNETES_RULES, list_assets
 from tidemark.cli import COMMANDS
 from tidemark.core.extras import install_command
-from tidemark.detect.thresholds import RUNBOOK_URL
+from tidemark.core.links import RUNBOOK_URL
 
 RULES = ("kafka-replication", "tidemark-health")
 FENCE = re.MULTILINE | re.DOTALL

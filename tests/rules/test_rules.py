@@ -14,9 +14,9 @@ from dashboards import replication_rules
 from tests.conftest import ROOT, need
 from tests.rules.promtool import Case, event_cases, rolling_restart, state_cases, watched
 from tidemark.core.identity import alert_name
+from tidemark.core.links import RUNBOOK_URL
 from tidemark.core.metric_table import METRICS
 from tidemark.detect import DETECTORS
-from tidemark.detect.thresholds import RUNBOOK_URL
 from tidemark_exporters.export.counters import EventCounters
 
 PROMETHEUS = ROOT / "dashboards" / "prometheus"

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tidemark.core.alert_records import newest_by
 from tidemark.core.identity import alert_name
+from tidemark.core.record_holders import holder_entries
 from tidemark.core.records import Alert, View
 from tidemark.core.text import rfc3339
 
@@ -118,8 +119,7 @@ def _open_losses(view: View) -> Iterator[OpenLoss]:
 
 def _holders(view: View, evidence: dict[str, Any]) -> frozenset[int]:
     """Those of the alert but for the ones that follow the later leader by now, in sync with it."""
-    told = evidence.get("records_held_by")
-    entries = [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+    entries = holder_entries(evidence.get("records_held_by"))
     states = {_number(each.get("broker")): each.get("state") for each in entries}
     found = {broker for broker, state in states.items() if state == "held"}
     before = _number(evidence.get("leader_before"))

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from tidemark.core.record_holders import held_by
 from tidemark.core.records import Alert, OpenAlert
 
+# The runbooks on the pages of `tidemark export` at its default address.
+RUNBOOK_URL: Final = "http://127.0.0.1:9754/docs/runbooks"
 # Kafka's limit of a topic's name is 249; a longer value is of no use in a command.
 MAX_CHARACTERS: Final = 255
 
@@ -54,12 +57,7 @@ def _query(values: Mapping[str, Any]) -> str:
 def broker_to_save(evidence: dict[str, Any]) -> int | None:
     """Whose disk has the records: of no leader that lacks them. None: not known."""
     before = evidence.get("leader_before", evidence.get("last_leader"))
-    holders = evidence.get("records_held_by")
-    held = [
-        each.get("broker")
-        for each in (holders if isinstance(holders, list) else [])
-        if isinstance(each, dict) and each.get("state") == "held"
-    ]
+    held = held_by(evidence.get("records_held_by"))
     broker = before if before in held or not held else held[0]
     is_known = isinstance(broker, int) and broker >= 0 and broker != evidence.get("leader")
     return broker if is_known else None

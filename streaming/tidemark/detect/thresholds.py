@@ -20,9 +20,6 @@ CAUGHT_UP_PASSES: Final = 10
 # Topics whose threshold is remembered.
 MAX_TOPICS: Final = 20_000
 
-# The page of `tidemark export` at its default address.
-RUNBOOK_URL: Final = "http://127.0.0.1:9754/docs/runbooks"
-
 # The bounds exclude .inf and .nan.
 Milliseconds = Annotated[float, Meta(ge=0, le=1e12)]
 Passes = Annotated[int, Meta(ge=1, le=1000)]

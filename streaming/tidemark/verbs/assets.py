@@ -10,7 +10,7 @@ import click
 from tidemark.assets import list_assets
 from tidemark.command_line.output import echo
 from tidemark.core.errors import TidemarkError
-from tidemark.detect.thresholds import RUNBOOK_URL
+from tidemark.core.links import RUNBOOK_URL
 from tidemark.settings.forms import published_problem
 
 
