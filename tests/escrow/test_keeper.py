@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.assess.test_leader_death import led
 from tests.verbs.salvage.logs import batch, sent
 from tidemark.core.errors import ClusterError
 from tidemark.core.records import View
+from tidemark.escrow.command import read_earlier
 from tidemark.escrow.copies import Copies, Key
 from tidemark.escrow.failures import Failures
 from tidemark.escrow.keeper import Keeper
@@ -34,7 +36,7 @@ class Leader:
     """Gives LOG in pieces of four batches, up to its high watermark."""
 
     def __init__(self) -> None:
-        self.log, self.has_others = LOG, True
+        self.log = LOG
         self.error: str | None = None
         self.asked: list[int] = []
         self.found: list[Read] = []
@@ -46,13 +48,9 @@ class Leader:
                 batches = [b for b in self.log if b.last_offset >= offset and not self.error][:4]
                 self.found.append(Read(place, offset, batches, 100, self.error))
 
-    def ask_members(self, wanted: Mapping[int, Mapping[Any, int]]) -> None:
-        if self.has_others:
-            self.found += [Read(place, None) for places in wanted.values() for place in places]
-
-    def answers(self, _seconds: float) -> list[Read]:
+    def answers(self, _seconds: float) -> dict[int, list[Read]]:
         found, self.found = self.found, []
-        return found
+        return {1: found} if found else {}
 
 
 class Topics:
@@ -139,12 +137,11 @@ def test_what_lies_on_one_disk_is_read_once_with_the_margin(rig: Rig) -> None:
     assert rig.leader.asked == [50, 70, 90, *[100] * 5]
 
 
-def test_it_is_deleted_once_the_leader_says_that_another_replica_is_in_sync(rig: Rig) -> None:
-    rig.leader.has_others = False
-    rig.see(led())
+def test_it_is_deleted_once_the_log_of_another_in_sync_replica_has_it(rig: Rig) -> None:
+    rig.see(led({2: {"log_end_offset": 90}, 3: {"log_end_offset": 60}}))
     rig.steps()
-    assert rig.ranges == [(50, 100, 4)]
-    rig.leader.has_others = True
+    assert rig.ranges == [(90, 100, 4)]
+    rig.see(led())
     rig.steps()
     assert (rig.ranges, rig.topics.start, rig.keeper.held) == ([], 10, {})
     assert +rig.keeper.dropped == {}
@@ -213,15 +210,29 @@ def test_the_oldest_goes_above_the_bound() -> None:
     assert rig.keeper.dropped["bytes"] == 2
 
 
-def test_a_new_process_goes_on_behind_what_is_held(rig: Rig) -> None:
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_new_process_goes_on_behind_the_newest_copy(rig: Rig, is_deleted: bool) -> None:
+    """It reads before it knows all that is held, and deletes only then."""
     later = Rig(rig.topics)
     later.topics.records.append(Message(0, 10, b"of another writer", b"", None))
     topics: Any = later.topics
-    later.keeper.recover(read_labelled(topics))
-    later.see(led(BEHIND, **ALONE))
+    held, known = [*read_labelled(topics)], threading.Event()
+    with ThreadPoolExecutor(1) as thread:
+        earlier = thread.submit(
+            lambda: known.wait(60) and read_earlier(topics, later.failures, threading.Event())
+        )
+        later.keeper.recover([label for label, _ in held[-1:]], earlier)
+        later.leader.log = [*LOG, *split_batches(batch(100, [sent(100)]), 0)[0]]
+        later.see(led(BEHIND, **ALONE))
+        later.steps()
+        assert later.leader.asked == [100, *[101] * 7]
+        if is_deleted:
+            later.see(None)
+        assert (later.ranges, later.topics.start) == ([], 0)
+        known.set()
     later.steps()
-    assert later.ranges == [(50, 100, 4)]
-    assert later.leader.asked == [100] * 8
+    assert later.ranges == ([] if is_deleted else [(50, 101, 4)])
+    assert later.topics.start == (12 if is_deleted else 0)
 
 
 def test_what_was_read_is_written_once_kafka_takes_it_also_without_the_leader() -> None:
@@ -244,7 +255,7 @@ def test_a_leader_without_an_answer_is_asked_again() -> None:
     rig.leader.error = "timed_out"
     rig.see(led(BEHIND, **ALONE))
     rig.steps(3)
-    assert list(rig.failures.values()) == ["timed_out"]
+    assert rig.failures == {"read from broker 1 of main": "timed_out (orders-0)"}
     rig.leader.error = None
     rig.steps()
     assert (rig.ranges, list(rig.failures.values())) == ([(50, 100, 4)], [])

@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -28,7 +29,7 @@ from tidemark.core.identity import split_key
 from tidemark.core.records import View, decode_record
 from tidemark.escrow.copies import Copies, Key
 from tidemark.escrow.failures import Failures
-from tidemark.escrow.keeper import Keeper
+from tidemark.escrow.keeper import Keeper, Stored
 from tidemark.escrow.leader_reads import LeaderReads
 from tidemark.escrow.metrics import EscrowMetrics
 from tidemark.escrow.sealed import Seal
@@ -41,6 +42,7 @@ from tidemark.web.health import Health
 READ_SECONDS: Final = 0.05
 POLL_MS: Final = 20
 STUCK_SECONDS: Final = 120.0
+TRY_SECONDS: Final = 1.0
 
 log = structlog.get_logger()
 
@@ -70,10 +72,15 @@ def escrow(config: Path | None, command_config: Path | None) -> None:
                 options.listen, "escrow.listen", options.web_config_file, health, ConfigError
             )
             stack.callback(server.close)
-        keeper.recover(read_labelled(topics))
+        # What is held takes long to read, and the leader may die meanwhile.
+        thread = stack.enter_context(ThreadPoolExecutor(1, "escrow-recovery"))
+        stack.callback(stop.set)
+        newest = thread.submit(topics.newest)
+        earlier = thread.submit(read_earlier, EscrowTopics(settings), failures, stop)
         views = stack.enter_context(TopicReader(settings.kafka, settings.topics.partition_views))
-        newest = {message.key: message for message in views.read_to_end()}
-        take_views(keeper, settings, newest.values())
+        all_views = {message.key: message for message in views.read_to_end()}
+        keeper.recover(newest.result(), earlier)
+        take_views(keeper, settings, all_views.values())
         log.info("keeping second copies", clusters=[c.name for c in settings.clusters])
         while not stop.is_set():
             with health.step("a step of the escrow", STUCK_SECONDS):
@@ -96,6 +103,23 @@ def watched_clusters(settings: Settings) -> list[Cluster]:
             "the escrow needs a Kafka that is not the watched one: set kafka.bootstrap_servers to "
             "another cluster, or list a cluster that is not it."
         )
+    return found
+
+
+def read_earlier(topics: EscrowTopics, failures: Failures, stop: threading.Event) -> list[Stored]:
+    """What an earlier process stored, the oldest first. Tries until Kafka gives all of it."""
+    found: list[Stored] = []
+
+    def read() -> None:
+        found.clear()
+        for label, message in read_labelled(topics):
+            at = (message.timestamp or 0) / 1000
+            found.append(Stored(label, len(message.value or b""), at, message.offset))
+            if stop.is_set():
+                return
+
+    while not failures.attempt("read what is held", read) and not stop.wait(TRY_SECONDS):
+        pass
     return found
 
 

@@ -47,8 +47,8 @@ class Held:
     leader: int | None = None
     position: int | None = None
     high_watermark: int | None = None
-    # Another replica is in sync by the view (False), and as the leader says too (True).
-    is_ended: bool | None = None
+    # Of the newest copy, its end and leader epoch; a new process knows it before all others.
+    newest: tuple[int, int | None] | None = None
 
     @property
     def behind(self) -> int:
@@ -58,6 +58,10 @@ class Held:
         return max(0, self.high_watermark - self.position)
 
     def add(self, batch: HeldBatch) -> None:
+        """Once: a new process finds what it has written itself meanwhile, too."""
+        if self.batches and batch.at <= self.batches[-1].at:
+            return
+        self.newest = (batch.end, batch.leader_epoch)
         self.batches.append(batch)
         self.size += batch.size
         start = batch.start
@@ -79,23 +83,20 @@ class Held:
 
     def read_from(self, view: View, start: int) -> None:
         """Reading goes on behind what is held where the leader has just that, else at `start`."""
-        _, end, epoch = self.ranges[-1] if self.ranges else (0, 0, None)
-        is_continued = not self.ranges or is_led(view, epoch, end)
+        end, epoch = self.newest or (0, None)
+        is_continued = self.newest is None or is_led(view, epoch, end)
         if self.position is None or not (is_continued or self.leader == view.leader):
             self.position = max(start, end) if is_continued else start
-        self.leader, self.is_ended = view.leader, None
+        self.leader = view.leader
 
     def needless(self) -> int:
-        """How many of the oldest batches were deleted, or, once it ended, another replica has."""
+        """How many of the oldest batches were deleted, or another in-sync replica has."""
         view = self.view
         if view is None:
             return 0
-        start, is_ended = view.log_start_offset or 0, self.is_ended
+        start = view.log_start_offset or 0
         return self._oldest(
-            lambda batch: (
-                batch.end <= start
-                or (is_ended is True and is_held_elsewhere(view, batch.leader_epoch, batch.end))
-            )
+            lambda b: b.end <= start or is_held_elsewhere(view, b.leader_epoch, b.end)
         )
 
     def expired(self, before: float) -> int:

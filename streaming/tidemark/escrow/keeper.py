@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from concurrent.futures import Future
+from typing import Final, NamedTuple
 
 from tidemark.assess.escrow import copy_from, is_doubled
 from tidemark.core.records import View
@@ -20,7 +21,6 @@ from tidemark.escrow.leader_reads import LeaderReads, Read
 from tidemark.escrow.reports import Reports
 from tidemark.escrow.sealed import Label
 from tidemark.escrow.topics import MAX_BATCH_BYTES
-from tidemark.kafka.topic_reader import Message
 from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
 
@@ -28,8 +28,14 @@ MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
 # Between two looks at what may be deleted.
 UPKEEP_SECONDS: Final = 0.5
 
-# By leader, and by partition, from which offset on.
-Requests = dict[int, dict[Place, int]]
+
+class Stored(NamedTuple):
+    """A copy in the escrow: of how many bytes, since when, and its offset there."""
+
+    label: Label
+    size: int
+    stored_at: float
+    at: int
 
 
 class Keeper:
@@ -52,20 +58,32 @@ class Keeper:
         self.dropped: Counter[str] = Counter()
         self.read_bytes = 0
         self._upkeep_at = 0.0
+        # Of each cluster, the leaders that were asked last.
+        self._asked: dict[str, set[int]] = {}
+        # Until it is known what an earlier process holds: what was written, and seen, since.
+        self._earlier: Future[list[Stored]] | None = None
+        self._stored: list[Stored] = []
+        self._seen: dict[Key, View | None] = {}
 
-    def recover(self, found: Iterable[tuple[Label, Message]]) -> None:
-        """Takes over what an earlier process holds."""
-        for label, message in found:
-            key = (label.cluster, label.topic, label.partition)
-            self.held.setdefault(key, Held()).topic_id = label.topic_id
-            size, at = len(message.value or b""), (message.timestamp or 0) / 1000
-            self._add(key, label, size, at, message.offset)
+    def recover(self, newest: Iterable[Label], earlier: Future[list[Stored]]) -> None:
+        """Goes on behind the newest copies of an earlier process, and deletes and reports nothing
+        until `earlier` has all of them: that takes long, and a leader may die meanwhile.
+        """
+        self._earlier = earlier
+        for label in newest:
+            held = self.held[key_of(label)] = Held(label.topic_id)
+            held.newest = (label.end, label.leader_epoch)
+
+    @property
+    def is_recovered(self) -> bool:
+        return self._earlier is None
 
     def see(self, key: Key, view: View | None) -> None:
         """A newer view of an opted-in partition; None: the partition was deleted."""
+        if not self.is_recovered:
+            self._seen[key] = view
         held = self.held.get(key)
         if held is not None and (view is None or _differ(held.topic_id, view.topic_id)):
-            self._stop_reading(key, held)
             self._drop(key, len(held.batches))
             del self.held[key]
             held = None
@@ -78,9 +96,7 @@ class Keeper:
             held.read_from(view, start)
             self._copies.expect(key)
         elif held is not None and is_doubled(view):
-            self._stop_reading(key, held)
-            held.is_ended = held.is_ended is True and held.leader == view.leader
-            held.leader = view.leader
+            held.position = None
         # Otherwise nothing is known: reading goes on.
         if held is not None:
             held.view = view
@@ -91,39 +107,37 @@ class Keeper:
         is_upkeep = now - self._upkeep_at >= UPKEEP_SECONDS
         is_full = self._copies.waiting_bytes >= MAX_WAITING_BYTES
         for cluster, reads in self._reads.items():
-            wanted, ended = self._requests(cluster)
+            wanted = self._requests(cluster)
             reads.read({} if is_full else wanted)
-            reads.ask_members(ended if is_upkeep else {})
-            for found in reads.answers(seconds):
-                self._take((cluster, *found.place), found)
-        for copy, at in self._copies.step():
-            self._add(copy.key, copy.label, len(copy.record[1]), now, at)
-        if is_upkeep:
+            answers = reads.answers(seconds)
+            for leader, found in answers.items():
+                for read in found:
+                    self._take((cluster, *read.place), read)
+                self._failures.note(_reading(cluster, leader), _refusal(found))
+            for leader in self._asked.get(cluster, set()) - wanted.keys():
+                self._failures.note(_reading(cluster, leader), None)
+            self._asked[cluster] = {*wanted}
+        self._stored += [
+            Stored(copy.label, len(copy.record[1]), now, at) for copy, at in self._copies.step()
+        ]
+        self._take_over()
+        if is_upkeep and self.is_recovered:
             self._upkeep_at = now
             self._delete_needless(now)
             self._reports.tell(self.held, now)
 
-    def _requests(self, cluster: str) -> tuple[Requests, Requests]:
-        """What is read from each leader, and of what to ask whether another replica has it."""
-        wanted: Requests = defaultdict(dict)
-        ended: Requests = defaultdict(dict)
+    def _requests(self, cluster: str) -> dict[int, dict[Place, int]]:
+        """What is read: by leader, and by partition, from which offset on."""
+        wanted: dict[int, dict[Place, int]] = defaultdict(dict)
         for (name, topic, number), held in self.held.items():
-            if name != cluster:
-                continue
-            if held.position is not None and held.leader is not None:
+            if name == cluster and held.position is not None and held.leader is not None:
                 wanted[held.leader][topic, number] = held.position
-            elif held.is_ended is False and held.leader is not None:
-                ended[held.leader][topic, number] = 0
-        return wanted, ended
+        return wanted
 
     def _take(self, key: Key, found: Read) -> None:
         held = self.held.get(key)
         if held is None or held.position != found.offset:
             return
-        if found.offset is None:
-            held.is_ended = True
-            return
-        self._failures.note(_reading(key), found.error)
         if found.error == "OFFSET_OUT_OF_RANGE":
             # Deleted, or another leader: the next view says where to go on.
             held.position = None
@@ -149,17 +163,30 @@ class Keeper:
             )
             self._copies.put(key, label, batch.data)
 
-    def _add(self, key: Key, label: Label, size: int, stored_at: float, at: int) -> None:
+    def _take_over(self) -> None:
+        """What is stored, once it is known what an earlier process stored before it."""
+        if self._earlier is not None:
+            if not self._earlier.done():
+                return
+            earlier, self._earlier = self._earlier.result(), None
+            for stored in earlier:
+                self.held.setdefault(key_of(stored.label), Held(stored.label.topic_id))
+            self._stored = earlier + self._stored
+        for stored in self._stored:
+            self._add(stored)
+        for key, view in self._seen.items():
+            self.see(key, view)
+        self._stored, self._seen = [], {}
+
+    def _add(self, stored: Stored) -> None:
+        label, size, stored_at, at = stored
+        key = key_of(label)
         held = self.held.get(key)
-        if held is None:
+        if held is None or _differ(held.topic_id, label.topic_id):
             # It was deleted meanwhile.
             self._copies.delete(key, at + 1)
             return
         held.add(HeldBatch(label.start, label.end, label.leader_epoch, size, stored_at, at))
-
-    def _stop_reading(self, key: Key, held: Held) -> None:
-        held.position = None
-        self._failures.note(_reading(key), None)
 
     def _delete_needless(self, now: float) -> None:
         """What another replica has, what is too old, and the oldest above the bound."""
@@ -184,8 +211,18 @@ class Keeper:
             self.dropped[reason] += count
 
 
-def _reading(key: Key) -> str:
-    return f"read {key[0]}/{key[1]}-{key[2]}"
+def key_of(label: Label) -> Key:
+    return label.cluster, label.topic, label.partition
+
+
+def _reading(cluster: str, leader: int) -> str:
+    return f"read from broker {leader} of {cluster}"
+
+
+def _refusal(found: list[Read]) -> str | None:
+    """What a leader did not give: each error with one of its partitions."""
+    errors = {r.error: f"{r.error} ({r.place[0]}-{r.place[1]})" for r in reversed(found) if r.error}
+    return ", ".join(errors.values()) or None
 
 
 def _differ(one: str | None, other: str | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from tidemark.core.escrow import held_offsets
 from tidemark.escrow.held import Held
 from tidemark.escrow.keeper import Keeper
 from tidemark.metrics import MetricRegistry
@@ -28,8 +29,11 @@ class EscrowMetrics:
         self._updated_at = 0.0
 
     def update(self, keeper: Keeper, now: float) -> None:
-        """At most once a second. What `keeper` has counted is counted here from then on."""
-        if now - self._updated_at < UPDATE_SECONDS:
+        """At most once a second, and once it is known what is held.
+
+        What `keeper` has counted is counted here from then on.
+        """
+        if now - self._updated_at < UPDATE_SECONDS or not keeper.is_recovered:
             return
         self._updated_at = now
         by_topic: dict[tuple[str, str], list[Held]] = defaultdict(list)
@@ -38,8 +42,8 @@ class EscrowMetrics:
         for gauge in (self._records, self._bytes, self._age, self._behind):
             gauge.clear()
         for labels, all_held in by_topic.items():
-            ranges = [each for held in all_held for each in held.ranges]
-            self._records.labels(*labels).set(sum(end - start for start, end, _ in ranges))
+            records = sum(held_offsets(held.ranges, 0, None) for held in all_held)
+            self._records.labels(*labels).set(records)
             self._bytes.labels(*labels).set(sum(held.size for held in all_held))
             self._behind.labels(*labels).set(sum(held.behind for held in all_held))
             since = [held.batches[0].stored_at for held in all_held if held.batches]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kafka import TopicPartition
@@ -16,8 +17,8 @@ from kafka import errors as kafka_errors
 
 from tidemark.core.errors import ClusterError
 from tidemark.escrow.sealed import Label, SealError, read_label
-from tidemark.kafka.client import explain, make_admin
-from tidemark.kafka.topic_reader import Message, TopicReader
+from tidemark.kafka.client import administration, explain, make_consumer
+from tidemark.kafka.topic_reader import POLL_MS, Message, TopicReader
 from tidemark.kafka.topics import topic_states
 from tidemark.settings import Settings
 
@@ -31,6 +32,8 @@ FILE_DELETE_MS: Final = 1000
 SEGMENT_MS: Final = 10 * 60_000
 # Records that are unpacked at once.
 MAX_RECORDS: Final = 32
+# What a new process waits for the newest copies. Without one it reads some records again.
+NEWEST_SECONDS: Final = 2.0
 
 
 class EscrowTopics:
@@ -39,7 +42,6 @@ class EscrowTopics:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._connection, self._prefix = settings.kafka, settings.topics.escrow
-        self._admin: Any = None
 
     def name_for(self, cluster: str, topic: str) -> str:
         """A name that no other pair has; readable where it can be."""
@@ -51,13 +53,40 @@ class EscrowTopics:
 
     def names(self) -> list[str]:
         """Those that exist and that this user may see."""
-        found = self._ask("list the topics of the escrow", lambda admin: admin.list_topics())
-        return sorted(name for name in found if name.startswith(self._prefix))
+        with administration(self._connection, "list the topics of the escrow") as admin:
+            return sorted(name for name in admin.list_topics() if name.startswith(self._prefix))
 
     def ensure(self, sizes: Mapping[str, int]) -> None:
         """Creates topics, or adds partitions, so that each has as many."""
         if sizes:
-            self._ask("prepare topics", lambda admin: self._prepare(admin, sizes))
+            with administration(self._connection, "prepare topics") as admin:
+                self._prepare(admin, sizes)
+
+    def newest(self) -> list[Label]:
+        """Of the newest copy in each partition; fewer where Kafka is slow, or others wrote there.
+
+        One consumer asks for all: a process that starts in a fault needs them at once.
+        """
+        consumer = make_consumer(self._connection, group_id=None, enable_auto_commit=False)
+        try:
+            names = [name for name in consumer.topics() if name.startswith(self._prefix)]
+            places = [TopicPartition(n, p) for n in names for p in consumer.partitions_for_topic(n)]
+            starts, ends = consumer.beginning_offsets(places), consumer.end_offsets(places)
+            left = {place for place in places if ends[place] > starts[place]}
+            consumer.assign(list(left))
+            for place in left:
+                consumer.seek(place, ends[place] - 1)
+            found: list[Any] = []
+            deadline = time.monotonic() + NEWEST_SECONDS
+            while left and time.monotonic() < deadline:
+                for place, records in consumer.poll(POLL_MS).items():
+                    left.discard(place)
+                    found += records[-1:]
+            return [label for label, _ in labelled(found)]
+        except kafka_errors.KafkaError as error:
+            raise ClusterError(f"cannot read the newest copies: {explain(error)}.") from None
+        finally:
+            consumer.close(autocommit=False)
 
     def read(self, name: str) -> Iterator[Message]:
         """What is held now; key and value are those of `sealed`."""
@@ -68,26 +97,8 @@ class EscrowTopics:
         """By name and partition: what lies before the offset."""
         wanted = {TopicPartition(*place): offset for place, offset in offsets.items()}
         if wanted:
-            self._ask("delete records of the escrow", lambda admin: admin.delete_records(wanted))
-
-    def close(self) -> None:
-        admin, self._admin = self._admin, None
-        if admin is not None:
-            admin.close()
-
-    def _ask(self, purpose: str, act: Any) -> Any:
-        try:
-            if self._admin is None:
-                self._admin = make_admin(self._connection)
-            return act(self._admin)
-        except kafka_errors.KafkaError as error:
-            self.close()
-            cure = (
-                "; `tidemark check-config --acls` prints the rights that it needs"
-                if isinstance(error, kafka_errors.AuthorizationError)
-                else ""
-            )
-            raise ClusterError(f"cannot {purpose}: {explain(error)}{cure}.") from None
+            with administration(self._connection, "delete records of the escrow") as admin:
+                admin.delete_records(wanted)
 
     def _prepare(self, admin: Any, sizes: Mapping[str, int]) -> None:
         states = topic_states(admin, sizes)
@@ -119,11 +130,16 @@ class EscrowTopics:
 
 
 def read_labelled(topics: EscrowTopics) -> Iterator[tuple[Label, Message]]:
-    """What all topics hold now; a record without a label is none of the escrow's."""
+    """What all topics hold now."""
     for name in topics.names():
-        for message in topics.read(name):
-            try:
-                label = read_label(message.key)
-            except SealError:
-                continue
-            yield label, message
+        yield from labelled(topics.read(name))
+
+
+def labelled(messages: Iterable[Any]) -> Iterator[tuple[Label, Any]]:
+    """A record without a label is none of the escrow's."""
+    for message in messages:
+        try:
+            label = read_label(message.key)
+        except SealError:
+            continue
+        yield label, message

@@ -98,7 +98,9 @@ def administration(connection: Connection, purpose: str) -> Iterator[Any]:
     try:
         yield admin
     except kafka_errors.KafkaError as error:
-        raise ClusterError(f"cannot {purpose}: {explain(error)}.") from None
+        is_right = isinstance(error, kafka_errors.AuthorizationError)
+        cure = "; `tidemark check-config --acls` prints the rights" if is_right else ""
+        raise ClusterError(f"cannot {purpose}: {explain(error)}{cure}.") from None
     finally:
         admin.close()
 

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import requests
 from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
@@ -78,6 +77,9 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         if options.get("sasl_oauth_scope"):
             form["scope"] = options["sasl_oauth_scope"]
         host = urlsplit(url).netloc.rpartition("@")[2]
+        # It takes a third of the time of all imports, and few use it.
+        import requests
+
         try:
             with requests.post(
                 url,
@@ -128,8 +130,10 @@ def _read_again(options: Mapping[str, Any], option: str) -> str:
 
 def _kind(error: Exception) -> str:
     """The kind of failure; the library's text quotes the URL."""
-    if isinstance(error, requests.exceptions.SSLError):
+    from requests import exceptions
+
+    if isinstance(error, exceptions.SSLError):
         return "its TLS certificate is not trusted; set sasl_oauth_cafile"
-    if isinstance(error, requests.exceptions.Timeout):
+    if isinstance(error, exceptions.Timeout):
         return f"no answer within {TIMEOUT_SECONDS:g} s"
     return "no connection"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from contextlib import closing
 from pathlib import Path
 
 from tidemark.core.errors import ClusterError, ConfigError
@@ -85,8 +84,7 @@ def escrow_folders(
 def _copies(
     settings: Settings, cluster: str | None, places: Collection[Place] | None
 ) -> Iterator[tuple[Label, Message]]:
-    with closing(EscrowTopics(settings)) as topics:
-        for label, message in read_labelled(topics):
-            is_wanted = places is None or (label.topic, label.partition) in places
-            if is_wanted and cluster in (None, label.cluster):
-                yield label, message
+    for label, message in read_labelled(EscrowTopics(settings)):
+        is_wanted = places is None or (label.topic, label.partition) in places
+        if is_wanted and cluster in (None, label.cluster):
+            yield label, message
