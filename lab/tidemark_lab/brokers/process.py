@@ -81,12 +81,13 @@ class ChildProcess:
         environment: Mapping[str, str] | None = None,
         directory: Path | None = None,
     ) -> None:
-        """Starts `command` and appends its output to `log`.
+        """Starts `command` and appends its output to `log`, which exists from then on.
 
         A program that does not exist exits with 127.
         """
         self.name = name
         self.log = log
+        log.touch()
         pipe = _guard.pipe()
         log.parent.mkdir(parents=True, exist_ok=True)
         self._process = subprocess.Popen(

@@ -113,8 +113,8 @@ def read_earlier(topics: EscrowTopics, failures: Failures, stop: threading.Event
     def read() -> None:
         found.clear()
         for label, message in read_labelled(topics):
-            at = (message.timestamp or 0) / 1000
-            found.append(Stored(label, len(message.value or b""), at, message.offset))
+            stored_at = (message.timestamp or 0) / 1000
+            found.append((label, len(message.value or b""), stored_at, message.offset))
             if stop.is_set():
                 return
 

@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from tidemark.assess.escrow import is_held_elsewhere, is_led
-from tidemark.core.escrow import HeldRange
+from tidemark.core.escrow import HeldRange, held_offsets
 from tidemark.core.records import View
 
 # Of one partition. A batch takes about 150 bytes of memory.
@@ -49,6 +49,11 @@ class Held:
     high_watermark: int | None = None
     # Of the newest copy, its end and leader epoch; a new process knows it before all others.
     newest: tuple[int, int | None] | None = None
+
+    @property
+    def records(self) -> int:
+        """Offsets of which there is a copy, each counted once."""
+        return held_offsets(self.ranges, 0, None)
 
     @property
     def behind(self) -> int:

@@ -10,7 +10,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Final, NamedTuple
+from typing import Final
 
 from tidemark.assess.escrow import copy_from, is_doubled
 from tidemark.core.records import View
@@ -29,13 +29,8 @@ MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
 UPKEEP_SECONDS: Final = 0.5
 
 
-class Stored(NamedTuple):
-    """A copy in the escrow: of how many bytes, since when, and its offset there."""
-
-    label: Label
-    size: int
-    stored_at: float
-    at: int
+# A copy in the escrow: of how many bytes, since when (Unix seconds), and its offset there.
+Stored = tuple[Label, int, float, int]
 
 
 class Keeper:
@@ -118,7 +113,7 @@ class Keeper:
                 self._failures.note(_reading(cluster, leader), None)
             self._asked[cluster] = {*wanted}
         self._stored += [
-            Stored(copy.label, len(copy.record[1]), now, at) for copy, at in self._copies.step()
+            (copy.label, len(copy.record[1]), now, at) for copy, at in self._copies.step()
         ]
         self._take_over()
         if is_upkeep and self.is_recovered:
@@ -169,8 +164,8 @@ class Keeper:
             if not self._earlier.done():
                 return
             earlier, self._earlier = self._earlier.result(), None
-            for stored in earlier:
-                self.held.setdefault(key_of(stored.label), Held(stored.label.topic_id))
+            for label, *_ in earlier:
+                self.held.setdefault(key_of(label), Held(label.topic_id))
             self._stored = earlier + self._stored
         for stored in self._stored:
             self._add(stored)

@@ -67,19 +67,14 @@ class LeaderReads:
                 self._under_way[leader] = self._loop.spawn(self._read, leader, offsets)
 
     def answers(self, seconds: float) -> dict[int, list[Read]]:
-        """What came, by leader; waits up to `seconds` for the first."""
+        """What came within `seconds`, by leader."""
         if not self._under_way:
             return {}
-        self._loop.run(self._wait, seconds)
+        self._loop.run(self._loop.sleep, seconds)
         done = [leader for leader, future in self._under_way.items() if future.is_done]
         futures = {leader: self._under_way.pop(leader) for leader in done}
         # Anything else is an answer without what its schema demands.
         return {leader: each.value for leader, each in futures.items() if each.succeeded()}
-
-    async def _wait(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and not any(f.is_done for f in self._under_way.values()):
-            await self._loop.sleep(0.005)
 
     async def _read(self, leader: int, offsets: Mapping[Place, int]) -> list[Read]:
         # Each comes first in turn: an answer may be full before the last.

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from typing import Final
 
-from tidemark.core.escrow import held_offsets
 from tidemark.escrow.held import Held
 from tidemark.escrow.keeper import Keeper
 from tidemark.metrics import MetricRegistry
 
 UPDATE_SECONDS = 1.0
+
+
+# Of what is held of one topic; None: no value.
+GAUGES: Final[dict[str, Callable[[list[Held], float], float | None]]] = {
+    "tidemark_escrow_held_records": lambda all_held, _: sum(h.records for h in all_held),
+    "tidemark_escrow_held_bytes": lambda all_held, _: sum(h.size for h in all_held),
+    "tidemark_escrow_behind_records": lambda all_held, _: sum(h.behind for h in all_held),
+    "tidemark_escrow_oldest_seconds": lambda all_held, now: max(
+        (max(0.0, now - h.batches[0].stored_at) for h in all_held if h.batches), default=None
+    ),
+}
 
 
 class EscrowMetrics:
@@ -18,10 +30,7 @@ class EscrowMetrics:
     def __init__(self) -> None:
         self.registry = registry = MetricRegistry()
         registry.describe_process("escrow")
-        self._records = registry.gauge("tidemark_escrow_held_records")
-        self._bytes = registry.gauge("tidemark_escrow_held_bytes")
-        self._age = registry.gauge("tidemark_escrow_oldest_seconds")
-        self._behind = registry.gauge("tidemark_escrow_behind_records")
+        self._gauges = {name: registry.gauge(name) for name in GAUGES}
         self._read = registry.counter("tidemark_escrow_read_bytes_total")
         self._dropped = registry.counter("tidemark_escrow_dropped_batches_total")
         for reason in ("bytes", "expired", "oversized"):
@@ -39,16 +48,11 @@ class EscrowMetrics:
         by_topic: dict[tuple[str, str], list[Held]] = defaultdict(list)
         for (cluster, topic, _), held in keeper.held.items():
             by_topic[cluster, topic].append(held)
-        for gauge in (self._records, self._bytes, self._age, self._behind):
+        for name, gauge in self._gauges.items():
             gauge.clear()
-        for labels, all_held in by_topic.items():
-            records = sum(held_offsets(held.ranges, 0, None) for held in all_held)
-            self._records.labels(*labels).set(records)
-            self._bytes.labels(*labels).set(sum(held.size for held in all_held))
-            self._behind.labels(*labels).set(sum(held.behind for held in all_held))
-            since = [held.batches[0].stored_at for held in all_held if held.batches]
-            if since:
-                self._age.labels(*labels).set(max(0.0, now - min(since)))
+            for labels, all_held in by_topic.items():
+                if (value := GAUGES[name](all_held, now)) is not None:
+                    gauge.labels(*labels).set(value)
         for reason, count in keeper.dropped.items():
             self._dropped.labels(reason).inc(count)
         keeper.dropped.clear()
