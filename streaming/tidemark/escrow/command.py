@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -111,12 +112,10 @@ def read_earlier(topics: EscrowTopics, failures: Failures, stop: threading.Event
     found: list[Stored] = []
 
     def read() -> None:
-        found.clear()
-        for label, message in read_labelled(topics):
-            stored_at = (message.timestamp or 0) / 1000
-            found.append((label, len(message.value or b""), stored_at, message.offset))
-            if stop.is_set():
-                return
+        found[:] = [
+            (label, len(each.value or b""), (each.timestamp or 0) / 1000, each.offset)
+            for label, each in takewhile(lambda _: not stop.is_set(), read_labelled(topics))
+        ]
 
     while not failures.attempt("read what is held", read) and not stop.wait(TRY_SECONDS):
         pass

@@ -49,9 +49,8 @@ class LeaderReads:
 
     def __init__(self, cluster: Cluster, bytes_per_second: int) -> None:
         self._cluster, self._rate = cluster, bytes_per_second
-        self._network = Network({**checked_options(cluster), "client_id": CLIENT_ID})
-        self._loop = self._network.loop
-        self._connections = self._network.pool(identify)
+        network = Network({**checked_options(cluster), "client_id": CLIENT_ID})
+        self._loop, self._connections = network.loop, network.pool(identify)
         self._addresses: dict[int, BrokerAddress] = {}
         # The requests under way, by leader.
         self._under_way: dict[int, Any] = {}

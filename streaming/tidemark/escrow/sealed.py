@@ -7,7 +7,6 @@ the batch is encrypted by AES-256-GCM, and the label is authenticated with it.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import os
 from pathlib import Path
@@ -94,7 +93,7 @@ def _read_key(key_file: str) -> bytes:
         key = base64.b64decode(Path(key_file).read_bytes().strip(), validate=True)
     except OSError as error:
         raise ConfigError(f"escrow.key_file: cannot read {key_file}: {error.strerror}.") from None
-    except (binascii.Error, ValueError):
+    except ValueError:
         key = b""
     if len(key) != _KEY_BYTES:
         raise ConfigError(

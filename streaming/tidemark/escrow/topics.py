@@ -58,9 +58,17 @@ class EscrowTopics:
 
     def ensure(self, sizes: Mapping[str, int]) -> None:
         """Creates topics, or adds partitions, so that each has as many."""
-        if sizes:
-            with administration(self._connection, "prepare topics") as admin:
-                self._prepare(admin, sizes)
+        if not sizes:
+            return
+        with administration(self._connection, "prepare topics") as admin:
+            states = topic_states(admin, sizes)
+            known = {name: states[name].partitions for name in sizes}
+            absent = {n: self._specification(size) for n, size in sizes.items() if known[n] is None}
+            if absent:
+                admin.create_topics(absent)
+            grown = {name: size for name, size in sizes.items() if (known[name] or size) < size}
+            if grown:
+                admin.create_partitions(grown)
 
     def newest(self) -> list[Label]:
         """Of the newest copy in each partition; fewer where Kafka is slow, or others wrote there.
@@ -76,13 +84,11 @@ class EscrowTopics:
             consumer.assign(list(left))
             for place in left:
                 consumer.seek(place, ends[place] - 1)
-            found: list[Any] = []
+            found: dict[TopicPartition, Any] = {}
             deadline = time.monotonic() + NEWEST_SECONDS
-            while left and time.monotonic() < deadline:
-                for place, records in consumer.poll(POLL_MS).items():
-                    left.discard(place)
-                    found += records[-1:]
-            return [label for label, _ in labelled(found)]
+            while len(found) < len(left) and time.monotonic() < deadline:
+                found |= {p: records[-1] for p, records in consumer.poll(POLL_MS).items()}
+            return [label for label, _ in labelled(found.values())]
         except kafka_errors.KafkaError as error:
             raise ClusterError(f"cannot read the newest copies: {explain(error)}.") from None
         finally:
@@ -99,16 +105,6 @@ class EscrowTopics:
         if wanted:
             with administration(self._connection, "delete records of the escrow") as admin:
                 admin.delete_records(wanted)
-
-    def _prepare(self, admin: Any, sizes: Mapping[str, int]) -> None:
-        states = topic_states(admin, sizes)
-        known = {name: states[name].partitions for name in sizes}
-        absent = {n: self._specification(size) for n, size in sizes.items() if known[n] is None}
-        if absent:
-            admin.create_topics(absent)
-        grown = {name: size for name, size in sizes.items() if (known[name] or size) < size}
-        if grown:
-            admin.create_partitions(grown)
 
     def _specification(self, partitions: int) -> dict[str, Any]:
         topics, escrow = self._settings.topics, self._settings.escrow
