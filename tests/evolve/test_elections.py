@@ -215,8 +215,22 @@ def test_the_election_of_an_eligible_replica_is_named_only_if_no_election_was_mi
 
 
 def test_the_sets_of_the_record_decide() -> None:
-    """A broker that is cut off showed an older in-sync set after the record."""
+    """A broker that is cut off showed older sets and no reassignment after the record."""
     position = MetadataPosition(7, 0, 0.0, adjacent=True, in_sync_replicas=[1, 2])
     old = before(leader=1, sparse=SparseState(metadata=position))
     assert verdict(old, after(sparse=recorded(8))) is None
     assert verdict(old, after(sparse=recorded(8, adjacent=False))) is ElectionVerdict.SUSPECTED
+    position = MetadataPosition(
+        7,
+        0,
+        0.0,
+        in_sync_replicas=[],
+        eligible_leader_replicas=[],
+        last_known_eligible_leader_replicas=[2],
+    )
+    shown = {**NONE_IN_SYNC, "eligible_leader_replicas": [2]}
+    old = before(**shown, sparse=SparseState(metadata=position))
+    assert verdict(old, after(sparse=recorded(8))) is ElectionVerdict.LAST_KNOWN_LEADER
+    position = MetadataPosition(7, 0, 0.0, in_sync_replicas=[1], reassigning=True)
+    old = before(leader=1, sparse=SparseState(metadata=position))
+    assert verdict(old, after(sparse=recorded(8))) is None

@@ -246,6 +246,8 @@ READ_LATE = Committed(0, 101, 1.0, 101, 1, read_at=10.0)
         (False, 101, {"topic_id": "a"}),
         # One record was committed, and a log is empty or its end unknown.
         (True, 1, {"replicas": [ReplicaState(1, 0), ReplicaState(2)]}),
+        # Only the log of the new topic had it.
+        (True, 101, {"lineage": [(0, 2), (1, 9)], "committed": [replace(DATED, at=11.0)]}),
         # The epoch is too high for a new topic, by when the one before was read last.
         (False, 101, {"leader_epoch": 3, "committed": [READ_LATE], "observed_at": 12.0}),
         (True, 101, {"leader_epoch": 2, "committed": [READ_LATE], "observed_at": 12.0}),
@@ -272,6 +274,9 @@ def test_after_a_gap_a_log_that_lacks_records_may_be_of_a_new_topic() -> None:
         sparse = SparseState(resets=[LogReset(1, 10.0, unwatched)])
         state = replace(first_epoch(), sparse=sparse)
         # The log ends at 100: it was filled again.
+        assert may_be_recreated(state, 90, found) is may
+        # A broker without it before has a copy of one that may be new.
+        state.resets[0].broker = 2
         assert may_be_recreated(state, 90, found) is may
 
 

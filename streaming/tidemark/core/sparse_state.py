@@ -39,6 +39,11 @@ class MetadataPosition(Struct, array_like=True, gc=False):
     in_sync_replicas: list[int] | None = None
     # Brokers whose image is known to have reached what the partition's state shows.
     image_from: list[int] = []
+    # As in the record; None: this Kafka has none.
+    eligible_leader_replicas: list[int] | None = None
+    last_known_eligible_leader_replicas: list[int] | None = None
+    # A reassignment adds or removes replicas.
+    reassigning: bool = False
 
 
 class EpochStart(Struct, array_like=True, gc=False):

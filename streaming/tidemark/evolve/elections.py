@@ -110,14 +110,17 @@ class _Sets(NamedTuple):
 def _sets(before: PartitionState, *, recorded: bool) -> _Sets:
     """The sets before an election: those of the newest record where the next one is the election.
 
-    A broker that is cut off from the controller shows an older in-sync set than the record.
+    A broker that is cut off from the controller shows older ones than the record.
     """
     record = before.metadata_position
-    members = before.in_sync_replicas
+    members, eligible = before.in_sync_replicas, before.eligible_leader_replicas
+    last_known = before.last_known_eligible_leader_replicas
     if recorded and record is not None and record.in_sync_replicas is not None:
         members = record.in_sync_replicas
-    eligible = before.eligible_leader_replicas
-    return _Sets(members, eligible, before.last_known_eligible_leader_replicas)
+        if record.eligible_leader_replicas is not None:
+            eligible = record.eligible_leader_replicas
+            last_known = record.last_known_eligible_leader_replicas
+    return _Sets(members, eligible, last_known)
 
 
 def _agree(sets: _Sets) -> bool:
@@ -214,7 +217,9 @@ def _settle(after: PartitionState) -> None:
 
 def _completes_reassignment(before: PartitionState, after: PartitionState) -> bool:
     """Whether one record lets a replica join, removes others from the assignment, and elects it."""
-    was_open = before.adding or before.removing
+    record = before.metadata_position
+    # A broker that is cut off showed none after the record.
+    was_open = before.adding or before.removing or (record is not None and record.reassigning)
     return bool(was_open) and not after.adding and not after.removing
 
 

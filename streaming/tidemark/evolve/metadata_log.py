@@ -89,6 +89,9 @@ def evolve_change(
         adjacent=adjacent,
         in_sync_replicas=event.in_sync_replicas,
         image_from=known.image_from if known is not None and is_shown else [],
+        eligible_leader_replicas=event.eligible_leader_replicas,
+        last_known_eligible_leader_replicas=event.last_known_eligible_leader_replicas,
+        reassigning=bool(event.adding or event.removing),
     )
 
     def cause_of(broker: int) -> ShrinkExplanation:

@@ -135,6 +135,8 @@ def _is_after_gap(
         before.missed_passes > 0
         or after.pass_number == before.pass_number + 1
         or (clock is not None and clock.blind_passes > 0)
+        # The collector made no pass, or its passes are lost.
+        or (clock is not None and event.observed_at - clock.ended_at > GAP_SECONDS)
     )
 
 

@@ -9,12 +9,13 @@ with the same id, metadata that was restored from a backup.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 
 from msgspec.structs import replace
 
 from tidemark.core.events import Observation, Replica
-from tidemark.core.leader_epochs import LineageEntries
+from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.sparse_state import (
     FORMER_TOPIC_SECONDS,
@@ -130,13 +131,15 @@ def may_be_recreated(state: PartitionState, committed: int, found: LossCandidate
         # is of the log before.
         newest, end = state.lineage[-1]
         epoch = newest if end <= (leader.log_end_offset or 0) else None
-    earlier = [entry for entry in state.committed if entry.epoch != epoch]
+    earlier = [entry for entry in state.committed if entry.epoch not in (epoch, NO_EPOCH)]
     read_at = max((entry.read_at or entry.at for entry in earlier), default=0.0)
     unseen = state.observed_at - read_at
     if (epoch or 0) > 1 + unseen / SECONDS_PER_ELECTION:
         return False
-    marks = [reset for reset in state.resets if reset.broker == state.leader]
-    if not marks or _shares_history(state, state.lineage):
+    # After a time in which nobody watched, any log may be of a new topic, and so its copies.
+    marks = [reset for reset in state.resets if reset.unwatched or reset.broker == state.leader]
+    began_at = min((mark.at for mark in marks), default=0.0)
+    if not marks or _shares_history(state, state.lineage, before=began_at):
         return False
     if found is not None and any(mark.unwatched for mark in marks):
         return True
@@ -202,10 +205,12 @@ def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> 
     )
 
 
-def _shares_history(known: PartitionState, lineage: LineageEntries | None) -> bool:
-    """Whether an epoch ended in a leader's log where it did in one before, above 0."""
+def _shares_history(
+    known: PartitionState, lineage: LineageEntries | None, before: float = inf
+) -> bool:
+    """Whether an epoch ended in a leader's log where it did in one `before` then, above 0."""
     closed = {entry for entry in (lineage or [])[:-1] if entry[1] > 0}
-    lineages = [known.lineage or [], *(entry.lineage for entry in known.committed)]
+    lineages = [known.lineage or [], *(e.lineage for e in known.committed if e.at < before)]
     return any(closed & {*each[:-1]} for each in lineages if each is not lineage)
 
 
@@ -235,9 +240,11 @@ def is_epoch_back(state: PartitionState, event: Observation) -> bool:
     answers = [sample for sample in event.samples if sample.error is None]
     if any(sample.leader_epoch is None or sample.leader_epoch >= known for sample in answers):
         return False
+    # The newest epoch may be one of the metadata log, which no broker has applied yet.
+    forgot = any(_forgot(state, sample) for sample in answers)
     if state.topic_id is not None:
-        return {sample.broker for sample in answers} >= set(state.assigned) > set()
-    return len(answers) == len(event.samples) or any(_forgot(state, each) for each in answers)
+        return forgot and {sample.broker for sample in answers} >= set(state.assigned) > set()
+    return forgot or len(answers) == len(event.samples)
 
 
 def is_behind(state: PartitionState, event: Observation) -> bool:
@@ -247,8 +254,13 @@ def is_behind(state: PartitionState, event: Observation) -> bool:
     of brokers that are cut off from the controller.
     """
     known = _later_epoch(state, event)
+    # The metadata log is ahead of brokers that are cut off from the controller.
+    is_of_brokers = state.metadata_position is None or any(
+        replica.leader_epoch == known for replica in state.replicas
+    )
     return (
         known is not None
+        and is_of_brokers
         and event.topic_id is not None
         and event.topic_id == state.topic_id
         and len(event.metadata_from) > 1

@@ -230,10 +230,7 @@ class Inventory:
         newest = newest_of(reports)
         metadata = newest.metadata
         if watched is not None and self._is_epoch_back(watched, newest, reports):
-            # Topics have no id before 2.8. Its leader epochs start at 0 again. With the same id it
-            # is the same partition.
-            if newest.topic_id is None:
-                changes.recreated.append(watched)
+            # The replicas' answers decide whether it is the same topic.
             watched = None
         if watched is not None:
             metadata = complete(metadata, watched.metadata)
