@@ -35,7 +35,7 @@ class Leader:
     """Gives LOG in pieces of four batches, up to its high watermark."""
 
     def __init__(self) -> None:
-        self.log = LOG
+        self.log, self.has_others = LOG, True
         self.error: str | None = None
         self.asked: list[int] = []
         self.found: list[Read] = []
@@ -46,6 +46,10 @@ class Leader:
                 self.asked.append(offset)
                 batches = [b for b in self.log if b.last_offset >= offset and not self.error][:4]
                 self.found.append(Read(place, offset, batches, 100, self.error))
+
+    def ask_members(self, wanted: Mapping[int, Mapping[Any, int]]) -> None:
+        if self.has_others:
+            self.found += [Read(place, None) for places in wanted.values() for place in places]
 
     def answers(self, _seconds: float) -> dict[int, list[Read]]:
         found, self.found = self.found, []
@@ -136,11 +140,12 @@ def test_what_lies_on_one_disk_is_read_once_with_the_margin(rig: Rig) -> None:
     assert rig.leader.asked == [50, 70, 90, *[100] * 5]
 
 
-def test_it_is_deleted_once_the_log_of_another_in_sync_replica_has_it(rig: Rig) -> None:
-    rig.see(led({2: {"log_end_offset": 90}, 3: {"log_end_offset": 60}}))
-    rig.steps()
-    assert rig.ranges == [(90, 100, 4)]
+def test_it_is_deleted_once_the_leader_says_that_another_replica_is_in_sync(rig: Rig) -> None:
+    rig.leader.has_others = False
     rig.see(led())
+    rig.steps()
+    assert rig.ranges == [(50, 100, 4)]
+    rig.leader.has_others = True
     rig.steps()
     assert (rig.ranges, rig.topics.start, rig.keeper.held) == ([], 10, {})
     assert +rig.keeper.dropped == {}

@@ -44,18 +44,18 @@ def copy_from(view: View, margin: int) -> int | None:
 
 def is_doubled(view: View) -> bool:
     """Whether another in-sync replica than the leader answers; False where that is not known."""
-    return _doubled_end(view) is not None
+    members = view.in_sync_replicas or []
+    is_known = view.leader is not None and not view.missed_passes
+    return is_known and any(r.broker in members and r.error is None for r in _others(view))
 
 
 def is_held_elsewhere(view: View, leader_epoch: int | None, end: int) -> bool:
     """Whether records up to `end`, the last of this epoch, are in the log of the leader, and
-    another in-sync replica answers whose own log reaches so far.
+    another in-sync replica answers: it has every record that was committed since it joined.
 
-    Its own log, since the in-sync set of a view may be older than the rest of it. False where that
-    is unknown: before Kafka 2.1, or where the leader's lineage begins later.
+    False where that is unknown: before Kafka 2.1, or where the leader's lineage begins later.
     """
-    reached = _doubled_end(view)
-    return reached is not None and reached >= end and is_led(view, leader_epoch, end)
+    return is_doubled(view) and is_led(view, leader_epoch, end)
 
 
 def is_led(view: View, leader_epoch: int | None, end: int) -> bool:
@@ -66,15 +66,6 @@ def is_led(view: View, leader_epoch: int | None, end: int) -> bool:
         return True
     found = end_offset_for(view.lineage or [], view.lineage_complete_from, leader_epoch)
     return found is not None and found[0] == leader_epoch and found[1] >= end
-
-
-def _doubled_end(view: View) -> int | None:
-    """The longest log of the other in-sync replicas that answer; None: none of them does."""
-    if view.leader is None or view.missed_passes:
-        return None
-    members = [r for r in _others(view) if r.broker in (view.in_sync_replicas or [])]
-    ends = [r.log_end_offset or r.high_watermark or 0 for r in members if r.error is None]
-    return max(ends, default=None)
 
 
 def _others(view: View) -> list[ReplicaView]:

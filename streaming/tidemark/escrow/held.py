@@ -49,6 +49,8 @@ class Held:
     high_watermark: int | None = None
     # Of the newest copy, its end and leader epoch; a new process knows it before all others.
     newest: tuple[int, int | None] | None = None
+    # Another replica is in sync by the view (False), and as the leader says too (True).
+    is_ended: bool | None = None
 
     @property
     def records(self) -> int:
@@ -92,16 +94,18 @@ class Held:
         is_continued = self.newest is None or is_led(view, epoch, end)
         if self.position is None or not (is_continued or self.leader == view.leader):
             self.position = max(start, end) if is_continued else start
-        self.leader = view.leader
+        self.leader, self.is_ended = view.leader, None
 
     def needless(self) -> int:
         """How many of the oldest batches were deleted, or another in-sync replica has."""
         view = self.view
         if view is None:
             return 0
-        start = view.log_start_offset or 0
+        start, is_ended = view.log_start_offset or 0, self.is_ended is True
         return self._oldest(
-            lambda b: b.end <= start or is_held_elsewhere(view, b.leader_epoch, b.end)
+            lambda b: (
+                b.end <= start or (is_ended and is_held_elsewhere(view, b.leader_epoch, b.end))
+            )
         )
 
     def expired(self, before: float) -> int:

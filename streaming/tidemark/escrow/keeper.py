@@ -31,6 +31,8 @@ UPKEEP_SECONDS: Final = 0.5
 
 # A copy in the escrow: of how many bytes, since when (Unix seconds), and its offset there.
 Stored = tuple[Label, int, float, int]
+# By leader, and by partition, from which offset on.
+Requests = dict[int, dict[Place, int]]
 
 
 class Keeper:
@@ -91,7 +93,8 @@ class Keeper:
             held.read_from(view, start)
             self._copies.expect(key)
         elif held is not None and is_doubled(view):
-            held.position = None
+            held.is_ended = held.is_ended is True and held.leader == view.leader
+            held.position, held.leader = None, view.leader
         # Otherwise nothing is known: reading goes on.
         if held is not None:
             held.view = view
@@ -102,13 +105,14 @@ class Keeper:
         is_upkeep = now - self._upkeep_at >= UPKEEP_SECONDS
         is_full = self._copies.waiting_bytes >= MAX_WAITING_BYTES
         for cluster, reads in self._reads.items():
-            wanted = self._requests(cluster)
+            wanted, ended = self._requests(cluster)
             reads.read({} if is_full else wanted)
-            answers = reads.answers(seconds)
-            for leader, found in answers.items():
+            reads.ask_members(ended if is_upkeep else {})
+            for leader, found in reads.answers(seconds).items():
                 for read in found:
                     self._take((cluster, *read.place), read)
-                self._failures.note(_reading(cluster, leader), _refusal(found))
+                if any(read.offset is not None for read in found):
+                    self._failures.note(_reading(cluster, leader), _refusal(found))
             for leader in self._asked.get(cluster, set()) - wanted.keys():
                 self._failures.note(_reading(cluster, leader), None)
             self._asked[cluster] = {*wanted}
@@ -121,17 +125,25 @@ class Keeper:
             self._delete_needless(now)
             self._reports.tell(self.held, now)
 
-    def _requests(self, cluster: str) -> dict[int, dict[Place, int]]:
-        """What is read: by leader, and by partition, from which offset on."""
-        wanted: dict[int, dict[Place, int]] = defaultdict(dict)
+    def _requests(self, cluster: str) -> tuple[Requests, Requests]:
+        """What is read from each leader, and of what to ask whether another replica has it."""
+        wanted: Requests = defaultdict(dict)
+        ended: Requests = defaultdict(dict)
         for (name, topic, number), held in self.held.items():
-            if name == cluster and held.position is not None and held.leader is not None:
+            if name != cluster or held.leader is None:
+                continue
+            if held.position is not None:
                 wanted[held.leader][topic, number] = held.position
-        return wanted
+            elif held.is_ended is False:
+                ended[held.leader][topic, number] = 0
+        return wanted, ended
 
     def _take(self, key: Key, found: Read) -> None:
         held = self.held.get(key)
         if held is None or held.position != found.offset:
+            return
+        if found.offset is None:
+            held.is_ended = True
             return
         if found.error == "OFFSET_OUT_OF_RANGE":
             # Deleted, or another leader: the next view says where to go on.

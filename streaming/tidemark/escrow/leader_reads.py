@@ -1,12 +1,13 @@
 """Reads record batches from the leaders of one cluster, up to the high watermark, as consumers do.
 
-One request is under way to a leader, so a slow one delays no other.
+One request of a kind is under way to a leader, so a slow one delays no other.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -35,10 +36,13 @@ RETRY_SECONDS: Final = 0.25
 
 
 class Read(NamedTuple):
-    """What a leader gave of one partition: whole batches from `offset` on, or an error."""
+    """What a leader gave of one partition: whole batches from `offset` on, or an error.
+
+    Without an offset: it says that another replica is in sync.
+    """
 
     place: Place
-    offset: int
+    offset: int | None
     batches: list[Batch] = []
     high_watermark: int | None = None
     error: str | None = None
@@ -52,8 +56,8 @@ class LeaderReads:
         network = Network({**checked_options(cluster), "client_id": CLIENT_ID})
         self._loop, self._connections = network.loop, network.pool(identify)
         self._addresses: dict[int, BrokerAddress] = {}
-        # The requests under way, by leader.
-        self._under_way: dict[int, Any] = {}
+        # The requests under way, by leader and by what is asked.
+        self._under_way: dict[tuple[int, Any], Any] = {}
         # When what was read from a leader is below the rate again (monotonic).
         self._free_at: dict[int, float] = {}
         self._turn = 0
@@ -61,19 +65,29 @@ class LeaderReads:
     def read(self, wanted: Mapping[int, Mapping[Place, int]]) -> None:
         """Asks the leaders that are not asked already for records from these offsets on."""
         for leader, offsets in wanted.items():
-            is_free = time.monotonic() >= self._free_at.get(leader, 0.0)
-            if is_free and leader not in self._under_way:
-                self._under_way[leader] = self._loop.spawn(self._read, leader, offsets)
+            if time.monotonic() >= self._free_at.get(leader, 0.0):
+                self._start(leader, self._read, offsets)
+
+    def ask_members(self, wanted: Mapping[int, Collection[Place]]) -> None:
+        """Asks leaders whether another replica is in sync: views are some seconds old."""
+        for leader, places in wanted.items():
+            self._start(leader, self._members, places)
 
     def answers(self, seconds: float) -> dict[int, list[Read]]:
         """What came within `seconds`, by leader."""
         if not self._under_way:
             return {}
         self._loop.run(self._loop.sleep, seconds)
-        done = [leader for leader, future in self._under_way.items() if future.is_done]
-        futures = {leader: self._under_way.pop(leader) for leader in done}
-        # Anything else is an answer without what its schema demands.
-        return {leader: each.value for leader, each in futures.items() if each.succeeded()}
+        found: dict[int, list[Read]] = defaultdict(list)
+        for key in [key for key, future in self._under_way.items() if future.is_done]:
+            future = self._under_way.pop(key)
+            # Anything else is an answer without what its schema demands.
+            found[key[0]] += future.value if future.succeeded() else []
+        return found
+
+    def _start(self, leader: int, ask: Any, wanted: Any) -> None:
+        if (leader, ask) not in self._under_way:
+            self._under_way[leader, ask] = self._loop.spawn(ask, leader, wanted)
 
     async def _read(self, leader: int, offsets: Mapping[Place, int]) -> list[Read]:
         # Each comes first in turn: an answer may be full before the last.
@@ -114,6 +128,20 @@ class LeaderReads:
                 image = await read_metadata_of(ready, [topic], ANSWER_SECONDS)
                 self._addresses = dict(image.brokers)
                 return
+
+    async def _members(self, leader: int, places: Collection[Place]) -> list[Read]:
+        topics = sorted({topic for topic, _ in places})
+        try:
+            connection = await self._connect(leader, topics[0])
+            image = await read_metadata_of(connection, topics, ANSWER_SECONDS)
+        except NoAnswerError:
+            return []
+        known = {place: image.topics[place[0]].partitions.get(place[1]) for place in places}
+        return [
+            Read(place, None)
+            for place, found in known.items()
+            if found is not None and found.leader == leader and set(found.in_sync) - {leader}
+        ]
 
 
 def _read(place: Place, offset: int, found: Any) -> Read:
