@@ -58,6 +58,16 @@ def test_each_lost_offset_comes_once_from_the_lost_epoch(held: list[Message]) ->
     assert "the new leader wrote other records there in epoch 6" in done.err
 
 
+def test_what_an_earlier_loss_left_is_none_of_a_later_one(held: list[Message]) -> None:
+    """Of epoch 6 the escrow has [13, 15) alone: what follows in epoch 4 was not in its log."""
+    held[:] = [*held[:5], held[5]]
+    run = ("salvage", "--from-escrow", "--partition", "orders:0", "--from", "13", "--to", "16")
+    done = tidemark(*run, "--epoch", "6", "--json", "--values", "text", code=3)
+    assert [line.split('"offset":')[1].split(",")[0] for line in done.out.splitlines()] == [
+        *("13", "14")
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

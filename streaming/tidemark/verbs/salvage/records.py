@@ -1,7 +1,8 @@
 """The records of a lost range, out of one or several saved logs.
 
 An offset is read from the log whose batch there has the newest lost epoch; where that batch cannot
-be read, from the next one.
+be read, from the next one. Epochs never fall along one log: batches of an older epoch above that
+are of another one, such as an earlier loss of the same offsets that the escrow still holds.
 """
 
 from __future__ import annotations
@@ -92,10 +93,12 @@ class LostRecords:
 
     def __init__(self, lost: LostRange, logs: Sequence[SavedLog]) -> None:
         self._lost = lost
-        self._logs = [log.batches for log in logs]
+        self._logs: list[Sequence[SavedBatch]] = [log.batches for log in logs]
         self._newer = [log.newer for log in logs]
         self.tally = Tally()
         self.at = lost.start
+        # Of the newest batch below.
+        self._epoch = -1
 
     def __iter__(self) -> Iterator[SavedRecord]:
         while self.at < self._lost.end:
@@ -105,6 +108,15 @@ class LostRecords:
                 yield from self._read(sorted(held, key=_newest_first))
             else:
                 self._skip(min((batch.base_offset for batch in here), default=self._lost.end))
+
+    def _leave_older(self, epoch: int | None) -> None:
+        """From here on, the batches of older epochs."""
+        if epoch is not None and epoch > self._epoch:
+            self._epoch = epoch
+            self._logs = [
+                [b for b in log if b.leader_epoch is None or b.leader_epoch >= epoch]
+                for log in self._logs
+            ]
 
     def _skip(self, end: int) -> None:
         """Up to the next batch there is none, or one of a newer epoch."""
@@ -141,6 +153,7 @@ class LostRecords:
     def _take(
         self, saved: SavedBatch, batch: Batch, found: dict[int, Any]
     ) -> Iterator[SavedRecord]:
+        self._leave_older(saved.leader_epoch)
         end = min(self._lost.end, saved.last_offset + 1)
         if saved.is_control:
             self.tally.lack(self.at, end, MARKER)
