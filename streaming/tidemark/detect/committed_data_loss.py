@@ -56,7 +56,8 @@ class LossEvidence(Struct, kw_only=True):
 def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """Fires at the second of two reads, of different passes, that show the same range missing.
 
-    An open alert is updated when the old leader comes back and shows that it had more.
+    An open alert is updated when the old leader comes back and shows that it had more, and when a
+    replica that had the records answers again, or has cut them.
     """
     loss = after.loss_candidate
     if loss is not None and loss.confirmed:
@@ -69,20 +70,37 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
         if alert.detector != ID:
             continue
         known = alert.evidence_as(LossEvidence)
-        if known.leader_epoch_after != after.leader_epoch:
-            continue
-        seen = committed_under(after.committed, known.leader_epoch_before)
-        if seen is not None and seen.log_end_offset > (known.exposed or known.proven)[1]:
-            exposed = (known.proven[1], seen.log_end_offset)
-            update = _with_holders(replace(known, exposed=exposed), after)
+        update = _with_holders(replace(known, exposed=_exposed(known, after)), after)
+        if update.exposed != known.exposed or _is_urgent(known, update):
             yield _condition(update, after, context)
+
+
+def _exposed(known: LossEvidence, after: PartitionState) -> Range | None:
+    """What may have been acknowledged above the range, while the leader of the loss leads."""
+    seen = committed_under(after.committed, known.leader_epoch_before)
+    if known.leader_epoch_after != after.leader_epoch or seen is None:
+        return known.exposed
+    is_more = seen.log_end_offset > (known.exposed or known.proven)[1]
+    return (known.proven[1], seen.log_end_offset) if is_more else known.exposed
+
+
+def _is_urgent(known: LossEvidence, update: LossEvidence) -> bool:
+    """Whether a replica that had the records answers again, or has cut them."""
+    now = {holder.broker: holder for holder in update.records_held_by}
+    return any(
+        now[each.broker].state == "cut" or (now[each.broker].answers and not each.answers)
+        for each in known.records_held_by
+        if each.state == "held" and each.broker in now
+    )
 
 
 def _with_holders(known: LossEvidence, after: PartitionState) -> LossEvidence:
     epochs = known.leader_epoch_before, known.leader_epoch_after
     found = holders_of(after, known.proven, epochs, known.records_held_by)
-    told = [h for h in found if h.state == "held" or h.broker == known.leader_before]
-    return replace(known, records_held_by=told)
+    told = {known.leader_before, *(h.broker for h in known.records_held_by)}
+    return replace(
+        known, records_held_by=[h for h in found if h.state == "held" or h.broker in told]
+    )
 
 
 def _epochs(evidence: LossEvidence) -> tuple[int | None, int | None]:
@@ -138,8 +156,12 @@ def _condition(evidence: LossEvidence, after: PartitionState, context: Context) 
         f"offsets [{start}, {end}){_written(evidence)}. {_proof(evidence)}."
         f"{_in_escrow(evidence)}{tail}{context.at_risk}",
         evidence=evidence,
-        revision=f"{start}-{end}-{exposed_to}",
+        revision="-".join([f"{start}-{end}-{exposed_to}", *_shown(holders)]),
     )
+
+
+def _shown(holders: list[Holder]) -> list[str]:
+    return [f"{each.broker}:{each.state}:{each.answers}" for each in holders]
 
 
 def _in_escrow(evidence: LossEvidence) -> str:
