@@ -52,7 +52,7 @@ def test_a_leader_that_answers_is_kept_and_the_open_loss_is_named(tmp_path: Path
     path = write(tmp_path / "e", trace("unclean"))
     out = run(path, code=3).out
     assert "Broker 2 leads without the lost offsets [5, 12)." in out
-    assert "LOST ALREADY: Broker 1 had the lost records of trace-0" in out
+    assert "LOST ALREADY: Broker 1 came back and cut the lost records of trace-0" in out
     assert "every committed record" not in out and "kafka-" not in out
     assert json.loads(run(path, "--json", code=3).out)["lost_already"] == [[5, 12]]
 

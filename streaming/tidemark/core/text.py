@@ -106,8 +106,11 @@ def _is_formula(cell: object) -> bool:
     return isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
+NO_ANSWER: Final = "does not answer"
+
+
 def answer_text(error: str) -> str:
     """What a replica's error says of its broker. An error of Kafka's protocol is an answer."""
     if error in _ANSWERS:
         return f"answers, and {_ANSWERS[error]}"
-    return "answers with an error" if error.isupper() else "does not answer"
+    return "answers with an error" if error.isupper() else NO_ANSWER

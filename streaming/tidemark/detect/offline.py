@@ -9,6 +9,7 @@ from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
+from tidemark.core.text import NO_ANSWER, answer_text
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.phrases import describe_replicas
 
@@ -39,8 +40,8 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     yield Condition(
         severity="info" if is_short else "critical",
         broker=last if last is not None else next(iter(candidates), None),
-        description=f"{context.name} has no leader{at_epoch}; it waits for {one_of}"
-        f"{describe_replicas(state, awaited)}.",
+        description=f"{'' if is_short else _act(state, candidates)}{context.name} has no leader"
+        f"{at_epoch}; it waits for {one_of}{describe_replicas(state, awaited)}.",
         evidence={
             "leader_epoch": state.leader_epoch,
             "last_leader": last,
@@ -49,6 +50,25 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
             "last_known_eligible_leader_replicas": state.last_known_eligible_leader_replicas,
             "assigned": state.assigned,
         },
+    )
+
+
+def _act(state: PartitionState, candidates: list[int]) -> str:
+    """What to do first, and no more than is known of who has the committed records."""
+    silent = {r.broker for r in state.replicas if r.error and answer_text(r.error) == NO_ANSWER}
+    brokers = candidates or state.assigned
+    away = [broker for broker in brokers if broker in silent]
+    one_of = "one of " if candidates and len(away or brokers) > 1 else ""
+    known = " (which of them was in sync last is not known)"
+    if state.in_sync_replicas:
+        known = f", which {'were' if one_of else 'was'} in sync last"
+    elif state.eligible_leader_replicas:
+        known = f", which {'are' if one_of else 'is'} eligible to lead"
+    elif candidates:
+        known = ", which led last"
+    names = f"{one_of}{', '.join(f'broker {each}' for each in away or brokers)}{known}"
+    return (
+        f"Bring back {names}. " if away else f"Read in the log of {names}, why it does not lead. "
     )
 
 
