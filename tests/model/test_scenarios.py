@@ -12,12 +12,8 @@ from tidemark_lab.model.protocols import PROTOCOLS
 from tidemark_lab.model.replica_manager.delayed import FETCH_WAIT_MS
 from tidemark_lab.model.replica_manager.state import ClusterModel
 from tidemark_lab.model.scenarios import SCENARIOS
-from tidemark_lab.model.scenarios.render import (
-    missing_records,
-    render_scenario,
-    render_table,
-    verdict,
-)
+from tidemark_lab.model.scenarios.fates import missing_records
+from tidemark_lab.model.scenarios.render import render_scenario, render_table, verdict
 from tidemark_lab.model.scenarios.run import RunStep, ScenarioRun
 
 ALL_RUNS = [(name, protocol) for name in SCENARIOS for protocol in PROTOCOLS]

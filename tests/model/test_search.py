@@ -207,7 +207,7 @@ def test_killed_processes_lose_nothing_under_kip_966(min_isr: int) -> None:
         quorum = state.quorum
         return quorum.last_known_leader is None or bool(quorum.elr)
 
-    trace = check(protocol, constants, [Invariant("", "", "", may_not_return)]).trace
+    trace = check(protocol, constants, [Invariant("", "", "", "", may_not_return)]).trace
     assert trace is not None
     names = {step.action.name for step in successors(protocol.actions, constants, trace.last)}
     assert "ControllerElectLastKnownLeader" in names

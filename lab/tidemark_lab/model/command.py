@@ -62,7 +62,8 @@ def list_all(as_json: bool) -> None:
     click.echo("\n".join(f"  {line}" for line in table(protocols)))
     click.echo("\nInvariants (--invariant I):")
     for invariant in INVARIANTS.values():
-        click.echo(f"  {invariant.name}: {invariant.statement} Holds: {invariant.holds_where}.")
+        words = f"{invariant.plain} {invariant.statement}"
+        click.echo(f"  {invariant.name}: {words} Holds: {invariant.holds_where}.")
 
 
 def _catalogue() -> dict[str, list[dict[str, Any]]]:
@@ -236,7 +237,7 @@ def _verdict_lines(
     steps = counted(len(verdict.trace.steps), "step")
     return [
         f"{protocol} breaks {verdict.invariant.name}: {kind} has {steps} ({bounds}).",
-        verdict.invariant.statement,
+        f"{verdict.invariant.plain} {verdict.invariant.statement}",
         "",
         *trace_lines(verdict.trace),
     ]

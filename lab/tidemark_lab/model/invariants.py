@@ -20,9 +20,13 @@ from tidemark_lab.model.state import (
 
 
 class Invariant(NamedTuple):
-    """A predicate over states. `needs_history`: it reads the history variables."""
+    """A predicate over states, exactly and in plain words.
+
+    `needs_history`: it reads the history variables.
+    """
 
     name: str
+    plain: str
     statement: str
     holds_where: str
     holds: Callable[[Constants, ModelState], bool]
@@ -149,22 +153,29 @@ INVARIANTS: Final[dict[str, Invariant]] = {
     invariant.name: invariant
     for invariant in (
         Invariant(
-            "TypeOk", "Every variable has a value of its type.", "in every space searched", type_ok
+            "TypeOk",
+            "The state is one that the model can describe.",
+            "Every variable has a value of its type.",
+            "in every space searched",
+            type_ok,
         ),
         Invariant(
             "HwAtMostLeo",
+            "No broker counts a record as committed that is not in its log.",
             "No replica's high watermark is above its log end offset.",
             "in every space searched",
             hw_at_most_leo,
         ),
         Invariant(
             "LeaderInIsr",
+            "The leader is one of the replicas that count as complete.",
             "The elected leader is in the ISR.",
             "in every space searched",
             leader_in_isr,
         ),
         Invariant(
             "WeakIsr",
+            "What a leader shows to consumers is on all replicas that it counts as in sync.",
             "Every replica in a presumed leader's own ISR holds all records below that leader's "
             "high watermark.",
             _HOLDS,
@@ -172,6 +183,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         ),
         Invariant(
             "StrongIsr",
+            "What any leader shows to consumers is on every replica that may be elected next.",
             "Every replica in the controller's ISR holds all records below the high watermark of "
             "any presumed leader.",
             _HOLDS,
@@ -179,12 +191,14 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         ),
         Invariant(
             "LogMatching",
+            "No two replicas disagree about a record that both call committed.",
             "Any two replicas hold the same records below both their high watermarks.",
             _HOLDS,
             log_matching,
         ),
         Invariant(
             "LeaderCompleteness",
+            "What a consumer could once read, the leader has.",
             "The elected leader, once it leads, holds every record that consumers could ever read.",
             _HOLDS,
             leader_completeness,
@@ -192,6 +206,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         ),
         Invariant(
             "ConsistentRead",
+            "A consumer that reads an offset twice gets the same record.",
             "The record that consumers read at an offset never changes.",
             _HOLDS,
             consistent_read,
@@ -199,6 +214,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         ),
         Invariant(
             "AckedNeverLost",
+            "The leader has every record that a producer was promised.",
             "The elected leader, once it leads, holds every record that was acknowledged with "
             "acks=all while min ISR was met.",
             _HOLDS,

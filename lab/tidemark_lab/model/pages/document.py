@@ -8,8 +8,9 @@ from typing import Any, Final
 from tidemark_lab.model.invariants import INVARIANTS
 from tidemark_lab.model.protocols import PROTOCOLS
 from tidemark_lab.model.replica_manager.state import Broker, ClusterModel
+from tidemark_lab.model.scenarios.fates import consumer_view, fates
 from tidemark_lab.model.scenarios.invariants import CHECKED, broken_invariants
-from tidemark_lab.model.scenarios.render import table_cells, verdict
+from tidemark_lab.model.scenarios.render import constants, table_cells, verdict
 from tidemark_lab.model.scenarios.run import RunStep
 from tidemark_lab.model.scenarios.scenario import Scenario
 
@@ -86,14 +87,7 @@ def story_document(scenario: Scenario) -> dict[str, Any]:
         "name": scenario.name,
         "question": scenario.question,
         "protocol": scenario.protocols[0],
-        "invariants": [
-            {
-                "name": name,
-                "statement": INVARIANTS[name].statement,
-                "holds_where": INVARIANTS[name].holds_where,
-            }
-            for name in CHECKED
-        ],
+        "invariants": [{"name": name, "plain": INVARIANTS[name].plain} for name in CHECKED],
         "runs": {
             name: {
                 "releases": protocol.releases,
@@ -121,11 +115,18 @@ def _run(scenario: Scenario, protocol: str) -> dict[str, Any]:
             "committed": [list(record) for record in step.cluster.committed],
             "changes": list(_changes(previous.cluster, step.cluster)),
             "broken": broken_invariants(step.cluster),
+            "consumer": consumer_view(step.cluster),
             "cells": row,
         }
         for number, (previous, step, row) in enumerate(zip(before, run.steps, rows, strict=True))
     ]
-    return {"columns": heading, "steps": steps, "verdict": verdict(run.cluster)}
+    return {
+        "columns": heading,
+        "steps": steps,
+        "constants": constants(run.cluster),
+        "verdict": verdict(run.cluster),
+        "fates": fates(run),
+    }
 
 
 def _broker(broker: Broker) -> dict[str, Any]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from importlib.resources import files
 from string import Template
 from typing import Final
 
 import tidemark_exporters.pages
+from tidemark_lab.model.invariants import INVARIANTS
 from tidemark_lab.model.pages.document import story_document
 from tidemark_lab.model.scenarios import SCENARIOS
+from tidemark_lab.model.scenarios.fates import settings_lines
+from tidemark_lab.model.scenarios.glossary import GLOSSARY, LEADER_EPOCH
+from tidemark_lab.model.scenarios.invariants import CHECKED
 from tidemark_lab.model.scenarios.render import render_scenario
 from tidemark_lab.model.scenarios.scenario import Scenario
 
@@ -83,8 +87,36 @@ def _story(scenario: Scenario) -> str:
         exercise=_EXERCISE if scenario.name in EXERCISES else "",
         before=before,
         after=after,
-        text=escape("\n".join(render_scenario(scenario, width=TEXT_WIDTH))),
+        leader_epoch=escape(LEADER_EPOCH),
+        settings=_settings(scenario),
+        glossary=_definitions(GLOSSARY.items()),
+        invariants=_definitions(
+            (each.name, f"{each.plain} Exactly: {each.statement} It holds {each.holds_where}.")
+            for each in map(INVARIANTS.__getitem__, CHECKED)
+        ),
+        texts="\n".join(_text_of(scenario, protocol) for protocol in scenario.protocols),
         data=data,
+    )
+
+
+def _definitions(entries: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(
+        f"<dt>{escape(word)}</dt><dd>{escape(meaning)}</dd>" for word, meaning in entries
+    )
+
+
+def _settings(scenario: Scenario) -> str:
+    lines = settings_lines(scenario)
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    title = "<h2>What the same steps lose under each protocol, and with another setting</h2>"
+    return f"{title}\n<ul>{items}</ul>" if lines else ""
+
+
+def _text_of(scenario: Scenario, protocol: str) -> str:
+    text = escape("\n".join(render_scenario(scenario, protocol, width=TEXT_WIDTH)))
+    return (
+        f"<details><summary>The whole story as text, under {protocol}</summary>"
+        f'<pre tabindex="0">{text}</pre></details>'
     )
 
 

@@ -32,6 +32,7 @@ PROTOCOL = Protocol(
     name="kip-101",
     kafka="0.11 to 1.1",
     truncation=truncation_offset,
+    answers_epoch=False,
     notes_epoch_at_election=False,
     fenced=False,
     actions=(

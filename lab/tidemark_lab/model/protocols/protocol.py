@@ -18,6 +18,8 @@ class Protocol(NamedTuple):
     actions: tuple[Action, ...]
     # Whether logs have leader epochs, and a new follower asks its leader where to truncate.
     leader_epochs: bool = True
+    # Whether a leader's answer where an epoch ends names that epoch, so that a follower asks again.
+    answers_epoch: bool = True
     # Whether a new leader notes its epoch before a record of it (KAFKA-7415): else with the first.
     notes_epoch_at_election: bool = True
     # Whether fetches, answers and ISR changes of another leader epoch are rejected.

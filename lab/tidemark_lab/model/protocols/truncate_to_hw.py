@@ -22,6 +22,7 @@ PROTOCOL = Protocol(
     kafka="0.8 to 0.10",
     truncation=truncation_offset,
     leader_epochs=False,
+    answers_epoch=False,
     notes_epoch_at_election=False,
     fenced=False,
     actions=(

@@ -6,6 +6,7 @@ Mirrors AbstractFetcherThread and ReplicaManager.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from tidemark_lab.model import kraft
 from tidemark_lab.model.replica_manager import epoch_cache, log_start
@@ -28,6 +29,8 @@ from tidemark_lab.model.replica_manager.state import (
     record_names,
 )
 from tidemark_lab.model.replica_manager.stopping import kill
+
+UNKNOWN_EPOCH: Final = "does not know epoch"
 
 
 def truncate_to(cluster: ClusterModel, broker: int, end: int) -> ClusterModel:
@@ -64,9 +67,42 @@ def end_offset_for_leader_epoch(cluster: ClusterModel, follower: int) -> Cluster
         )
     if cluster.protocol.fenced and (not leader.leads or leader.leader_epoch != local.leader_epoch):
         return cluster.with_notes("rejected: the epochs of leader and follower differ")
-    cluster = cluster.with_broker(replace(local, truncating=False))
-    end = cluster.protocol.truncation(leader.log, local.log, local.high_watermark)
+    end, answers = truncation_by_epochs(
+        leader, local, one_answer=not cluster.protocol.answers_epoch
+    )
+    cluster = cluster.with_broker(replace(local, truncating=False)).with_notes(*answers)
     return truncate_to(cluster, follower, end)
+
+
+def truncation_by_epochs(
+    leader: Broker, follower: Broker, *, one_answer: bool
+) -> tuple[int, list[str]]:
+    """Where a follower truncates, and its leader's answers in words.
+
+    Mirrors AbstractFetcherThread.getOffsetTruncationState. With `one_answer` (KIP-101) the leader
+    answers with an offset alone. Since KIP-279 it names the epoch too, and where the follower does
+    not have that one, it asks again for its epoch before.
+    """
+    cache, end = follower.epoch_cache, follower.log_end_offset
+    answers: list[str] = []
+    while cache:
+        asked = cache[-1][0]
+        answer = epoch_cache.end_offset_for(leader.epoch_cache, asked, leader.log_end_offset)
+        if answer is None:
+            answers.append(f"{leader.id} {UNKNOWN_EPOCH} {asked}: the follower's own HW decides")
+            return min(follower.high_watermark, end), answers
+        epoch, leader_end = answer
+        other = "" if one_answer or epoch == asked else f"its last epoch up to that is {epoch}, "
+        answers.append(f"{leader.id} answers: {other}it ends at offset {leader_end}")
+        if one_answer:
+            return min(leader_end, end), answers
+        own = epoch_cache.end_offset_for(cache, epoch, end)
+        own_epoch, own_end = own or (epoch, end)
+        if own_epoch == epoch:
+            return min(own_end, leader_end, end), answers
+        end = min(own_end, end)
+        cache = epoch_cache.truncate_from_end(cache, end)
+    return end, answers
 
 
 def fetch_messages(cluster: ClusterModel, follower: int) -> ClusterModel:

@@ -7,12 +7,19 @@ from textwrap import wrap
 
 from tidemark.core.step_table import WIDTH, fit, legend
 from tidemark_lab.model.drawing import LEGEND, LabelledLog, draw_logs
-from tidemark_lab.model.log import Log, first_difference
+from tidemark_lab.model.log import first_difference
 from tidemark_lab.model.replica_manager.delayed import DelayedFetch, reader_name
 from tidemark_lab.model.replica_manager.purgatory import low_watermark
 from tidemark_lab.model.replica_manager.state import Broker, ClusterModel, broker_list, record_names
 from tidemark_lab.model.replica_manager.transactions import last_stable_offset
 from tidemark_lab.model.scenarios.excerpt import without
+from tidemark_lab.model.scenarios.fates import (
+    elected_leader,
+    fates,
+    lost_records,
+    missing_records,
+    settings_lines,
+)
 from tidemark_lab.model.scenarios.run import RunStep, ScenarioRun
 from tidemark_lab.model.scenarios.scenario import Scenario
 
@@ -22,7 +29,10 @@ TABLE_LEGEND = (
         "1 LEO HW",
         "log end offset and high watermark of broker 1; * it leads, - it is down",
     ),
-    ("epochs", "its epoch cache: 1@3 means that epoch 1 starts at offset 3"),
+    (
+        "epochs",
+        "its epoch cache: 1@3: leader epoch 1 (each election counts it up) starts at offset 3",
+    ),
     (
         "remote LEOs",
         "the followers' log end offsets that the leader knows; ? before the first fetch",
@@ -68,19 +78,38 @@ def render_scenario(
     if not all(broker.running for step in run.steps for broker in step.cluster.brokers):
         legends.append(DOWN_LEGEND)
     indented = (f"  {line}" for legend in legends for line in wrap(legend, width - 2))
-    verdicts = (part for line in verdict(run.cluster) for part in wrap(line, width))
-    return [*lines, "", *indented, "", *verdicts]
+    lines += ["", *indented]
+    for title, part in (
+        ("", verdict(run.cluster)),
+        ("How that came about", fates(run)),
+        (
+            "What the same steps lose under each protocol, and with another setting",
+            settings_lines(scenario),
+        ),
+    ):
+        rows = (row for line in part for row in wrap(line, width))
+        lines += ["", *([f"{title}:"] if title else []), *rows] if part else []
+    return lines
 
 
 def introduction(scenario: Scenario, run: ScenarioRun, width: int) -> list[str]:
     """The name, the protocol, the question, the constants."""
-    chosen, min_isr = run.cluster.protocol, run.cluster.min_in_sync_replicas
-    unclean = ", unclean elections allowed" * run.cluster.unclean_leader_election
+    chosen = run.cluster.protocol
     return [
         *wrap(f"{scenario.name} under {chosen.name} ({chosen.releases})", width),
         *wrap(scenario.question, min(width, WIDTH)),
-        f"{scenario.brokers} brokers, min ISR {min_isr}{unclean}.",
+        *wrap(constants(run.cluster), width),
     ]
+
+
+def constants(cluster: ClusterModel) -> str:
+    """The replicas and the settings; where unclean elections are allowed, whether one happens."""
+    unclean = ""
+    if cluster.unclean_leader_election:
+        happened = any(each.recovering for each in cluster.decisions)
+        least = "one happens" if happened else "none happens: each leader is elected from the ISR"
+        unclean = f" Unclean elections are allowed, as by default until 0.10, and {least}."
+    return f"{len(cluster.brokers)} brokers, min ISR {cluster.min_in_sync_replicas}.{unclean}"
 
 
 def table_legend(steps: list[str], width: int) -> list[str]:
@@ -209,18 +238,12 @@ def _label(broker: Broker) -> str:
     return f"{broker.id} leads in {broker.leader_epoch}" if broker.leads else f"{broker.id}"
 
 
-def missing_records(records: Log, log: Log) -> Log:
-    """The records that a log does not hold."""
-    return tuple(record for record in records if record not in log)
-
-
 def verdict(cluster: ClusterModel) -> list[str]:
     """Which records are lost, and which replicas diverge, in the last state."""
-    decision = cluster.controller
-    leader = next((b for b in cluster.brokers if b.leads and b.id == decision.leader), None)
+    leader = elected_leader(cluster)
     if leader is None:
         return ["At the end no broker leads: the partition is offline. Loss is not decided yet."]
-    lost = missing_records(cluster.committed, leader.log)
+    lost = lost_records(cluster)
     broken = missing_records(cluster.acked, leader.log)
     unpromised = missing_records(cluster.acked_with_acks_1, leader.log)
     lines = [

@@ -166,11 +166,14 @@ class ScenarioRun:
                 self.receive(each)
 
     def ask(self, *followers: int) -> None:
-        """A new follower asks where to truncate, if its protocol requires that."""
+        """A new follower asks where to truncate (OffsetForLeaderEpoch), if it has to."""
         for each in followers:
             local = self.cluster.broker(each)
             if local.truncating:
-                event = f"{{}} asks {local.leader} where to truncate"
+                event = f"{{}} has no epoch to ask {local.leader} about"
+                if local.epoch_cache:
+                    epoch, _ = local.epoch_cache[-1]
+                    event = f"{{}} asks {local.leader} where epoch {epoch} ends"
                 self.for_each((each,), event, follower.end_offset_for_leader_epoch)
 
     def learn(self, *brokers: int) -> None:

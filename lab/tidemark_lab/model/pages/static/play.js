@@ -144,25 +144,33 @@ function render(id, name, index) {
     make(make(heading, "span", { class: "detail" }), "a", { href: url, rel: "noreferrer" }, text);
     heading.append(" ");
   }
+  make(parent, "p", { class: "detail" }, run.constants);
   const event = make(parent, "p", { class: "event" });
   if (id === "main-run") event.setAttribute("aria-live", "polite");
   make(event, "b", {}, `${index} of ${run.steps.length - 1}: ${one.event}`);
   make(event, "span", { class: "effects" }, one.effects.join("; "));
   if (one.title) make(event, "span", { class: "stage" }, ` ${one.title}.`);
   draw(parent, one.brokers, run.steps[Math.max(0, index - 1)].brokers);
+  make(parent, "p", { class: "consumer" }, one.consumer);
   values(parent, one);
-  const lights = make(parent, "ul", { class: "lights", "aria-label": "What must hold" });
-  for (const invariant of story.invariants) {
-    const broken = one.broken.includes(invariant.name);
-    make(lights, "li", { title: invariant.statement, ...(broken ? { class: "broken" } : {}) },
-      `${broken ? "✗" : "✓"} ${invariant.name}`);
-  }
-  for (const invariant of story.invariants.filter((each) => one.broken.includes(each.name))) {
-    make(parent, "p", { class: "notice critical" }, `${invariant.name} does not hold: ${invariant.statement} It holds ${invariant.holds_where}.`);
-  }
   if (index === run.steps.length - 1) {
     const lost = run.verdict.some((line) => /^(LOST|BROKEN|DIVERGED)/.test(line));
     make(parent, "p", { class: `notice ${lost ? "critical" : "info"} outcome` }, run.verdict.join(" "));
+    if (run.fates.length) make(parent, "h3", {}, "How that came about");
+    const list = make(parent, "ol", { class: "fates" });
+    for (const line of run.fates) make(list, "li", {}, line);
+  }
+  const lights = make(parent, "ul", { class: "lights", "aria-label": "What must hold" });
+  for (const invariant of story.invariants) {
+    const broken = one.broken.includes(invariant.name);
+    make(lights, "li", { title: invariant.plain, ...(broken ? { class: "broken" } : {}) },
+      `${broken ? "✗" : "✓"} ${invariant.name}`);
+  }
+  if (one.broken.length) {
+    const notice = make(parent, "ul", { class: "notice critical", "aria-label": "What no longer holds" });
+    for (const invariant of story.invariants.filter((each) => one.broken.includes(each.name))) {
+      make(notice, "li", {}, `${invariant.name} does not hold: ${invariant.plain}`);
+    }
   }
 }
 

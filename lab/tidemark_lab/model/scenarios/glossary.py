@@ -1,0 +1,47 @@
+"""The words of the stories, each in a sentence or two."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LEADER_EPOCH: Final = (
+    "A leader epoch is the number of one leadership. Every election counts it up, and every record "
+    "keeps the number of the leader that wrote it: two logs that have the same epoch at the same "
+    "offset have the same record there."
+)
+GLOSSARY: Final = {
+    "Leader epoch": LEADER_EPOCH,
+    "Log end offset (LEO)": (
+        "The offset that the next record of a log will get: one past its last record."
+    ),
+    "High watermark (HW)": (
+        "Records below it are committed: all in-sync replicas have them, and consumers may read "
+        "them. The leader moves it. A follower learns it one fetch later, so its own trails."
+    ),
+    "In-sync replicas (ISR)": (
+        "The replicas that the leader waits for before it commits. The next leader is elected "
+        "from them. A replica that falls behind or dies leaves it."
+    ),
+    "Epoch cache, as in 0@0 1@3": (
+        "A broker's note of where each leader epoch starts in its log: epoch 0 at offset 0, epoch "
+        "1 at offset 3. Epoch 0 so ends at offset 3, and the last one at the log end offset."
+    ),
+    "OffsetForLeaderEpoch": (
+        "The request of a new follower, from 0.11 on: where does the epoch of my last record end "
+        "in your log? It keeps its records below the answer, and truncates the others. Later "
+        "releases ask the same with each fetch."
+    ),
+    "Truncate": ("A follower removes the records from an offset on, to equal its leader's log."),
+    "Minimum ISR (min.insync.replicas)": (
+        "With fewer replicas in sync, a write with acks=all is refused. With 1, the leader alone "
+        "can commit."
+    ),
+    "acks": (
+        "When a producer hears that its record is safe: acks=all once it is committed, acks=1 "
+        "once the leader has it, acks=0 never."
+    ),
+    "Unclean election (unclean.leader.election.enable)": (
+        "The election of a replica that is not in the ISR, because no other is alive: what it "
+        "does not have is lost."
+    ),
+}
