@@ -60,7 +60,7 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     replica that had the records answers again, or has cut them.
     """
     loss = after.loss_candidate
-    if loss is not None and loss.confirmed:
+    if loss is not None and loss.confirmed and _is_of_leader(loss, after):
         yield _condition(_evidence(before, after, loss), after, context)
         return
     if serving_leader(after) is None or after.leader_epoch is None:
@@ -73,6 +73,11 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
         update = _with_holders(replace(known, exposed=_exposed(known, after)), after)
         if update.exposed != known.exposed or _is_urgent(known, update):
             yield _condition(update, after, context)
+
+
+def _is_of_leader(loss: LossCandidate, after: PartitionState) -> bool:
+    """Whether the leader that proved it still leads: evidence names that one."""
+    return after.leader is not None and after.leader_epoch in (None, loss.epoch_after)
 
 
 def _exposed(known: LossEvidence, after: PartitionState) -> Range | None:
