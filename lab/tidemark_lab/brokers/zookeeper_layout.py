@@ -51,6 +51,8 @@ class ZooKeeperLayout(Layout):
         return {
             "broker.id": str(node),
             "zookeeper.connect": f"127.0.0.1:{self.ports[ZOOKEEPER]}",
+            # Else the session's, which drills shorten: a busy machine starts ZooKeeper later.
+            "zookeeper.connection.timeout.ms": "60000",
             "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[node]}",
             "log.dirs": str(self.data(node)),
             # The default before 1.0 is false.
