@@ -61,7 +61,7 @@ def test_stop_kills_a_program_that_ignores_sigterm(tmp_path: Path) -> None:
     child = ChildProcess(
         "stubborn",
         ["sh", "-c", "trap '' TERM; echo stubborn; while :; do sleep 0.05; done"],
-        tmp_path / "log",
+        tmp_path / "not there yet" / "log",
     )
     wait_until(lambda: "stubborn" in child.log_tail(), 20.0, "it runs")
     assert not child.stop(grace_seconds=0.2)

@@ -87,9 +87,9 @@ class ChildProcess:
         """
         self.name = name
         self.log = log
-        log.touch()
         pipe = _guard.pipe()
         log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
         self._process = subprocess.Popen(
             ["/bin/sh", "-c", _ANNOUNCE, str(log.absolute()), *map(str, command)],
             stdin=pipe,
