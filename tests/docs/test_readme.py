@@ -38,12 +38,12 @@ def shown() -> str:
         answer = site._answer(Request("GET", "/metrics", "", {}))
     text = b"".join([*answer.shared, answer.body]).decode()
     lines = [next(line for line in text.splitlines() if re.match(each, line)) for each in SAMPLES]
-    alert = None
     for number in range(1, len(recorded.ended) + 1):
         recorded.go_to(number)
-        found = (a for a in recorded.snapshot.alerts if a.labels["alertname"] == LOSS)
-        alert = alert or next(found, None)
-    assert alert is not None
+        found = [a for a in recorded.snapshot.alerts if a.labels["alertname"] == LOSS]
+        if found:
+            break
+    (alert,) = found
     told = textwrap.wrap(
         f"{alert.labels['severity']} {LOSS}: {alert.annotations['description']}", 100
     )

@@ -106,11 +106,13 @@ def _is_formula(cell: object) -> bool:
     return isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
-NO_ANSWER: Final = "does not answer"
+def is_answer(error: str) -> bool:
+    """Whether a replica's error came from its broker: one of Kafka's protocol, by its name."""
+    return error.isupper()
 
 
 def answer_text(error: str) -> str:
-    """What a replica's error says of its broker. An error of Kafka's protocol is an answer."""
+    """What a replica's error says of its broker."""
     if error in _ANSWERS:
         return f"answers, and {_ANSWERS[error]}"
-    return "answers with an error" if error.isupper() else NO_ANSWER
+    return "answers with an error" if is_answer(error) else "does not answer"

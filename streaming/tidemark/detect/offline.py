@@ -9,7 +9,7 @@ from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.core.text import NO_ANSWER, answer_text
+from tidemark.core.text import is_answer
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.phrases import describe_replicas
 
@@ -55,7 +55,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
 
 def _act(state: PartitionState, candidates: list[int]) -> str:
     """What to do first, and no more than is known of who has the committed records."""
-    silent = {r.broker for r in state.replicas if r.error and answer_text(r.error) == NO_ANSWER}
+    silent = {r.broker for r in state.replicas if r.error and not is_answer(r.error)}
     brokers = candidates or state.assigned
     away = [broker for broker in brokers if broker in silent]
     one_of = "one of " if candidates and len(away or brokers) > 1 else ""

@@ -134,9 +134,11 @@ def _is_after_gap(
     return (
         before.missed_passes > 0
         or after.pass_number == before.pass_number + 1
-        or (clock is not None and clock.blind_passes > 0)
-        # The collector made no pass, or its passes are lost.
-        or (clock is not None and event.observed_at - clock.ended_at > GAP_SECONDS)
+        # It saw no broker, or it made no pass, or its passes are lost.
+        or (
+            clock is not None
+            and (clock.blind_passes > 0 or event.observed_at - clock.ended_at > GAP_SECONDS)
+        )
     )
 
 

@@ -254,17 +254,17 @@ def is_behind(state: PartitionState, event: Observation) -> bool:
     of brokers that are cut off from the controller.
     """
     known = _later_epoch(state, event)
-    # The metadata log is ahead of brokers that are cut off from the controller.
-    is_of_brokers = state.metadata_position is None or any(
-        replica.leader_epoch == known for replica in state.replicas
-    )
     return (
         known is not None
-        and is_of_brokers
         and event.topic_id is not None
         and event.topic_id == state.topic_id
         and len(event.metadata_from) > 1
         and all(each.leader_epoch is None or each.leader_epoch < known for each in event.samples)
+        # The metadata log is ahead of brokers that are cut off from the controller.
+        and (
+            state.metadata_position is None
+            or any(replica.leader_epoch == known for replica in state.replicas)
+        )
     )
 
 

@@ -165,7 +165,7 @@ def settings_lines(scenario: Scenario) -> tuple[str, ...]:
             refused = any(
                 "NOT_ENOUGH_REPLICAS" in text for step in run.steps for text in step.effects
             )
-            outcome = f"{_are(lost, 'lost')}" if lost else "nothing committed is lost"
+            outcome = _are(lost, "lost") if lost else "nothing committed is lost"
             if elected_leader(run.cluster) is None:
                 outcome = "no broker leads at the end"
             outcome += ", and writes are refused" * refused
