@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.export.make import NOW, alert, view
-from tidemark.assess.incident.from_view import MAX_STEPS, PAUSE_SECONDS, Incident, newest_incident
+from tidemark.assess.incident.from_view import MAX_STEPS, Incident, newest_incident
+from tidemark.assess.incident.newest import PAUSE_SECONDS
 from tidemark.assess.incident.step import happenings
 from tidemark.core.records import Alert, LastCommittedView, ReplicaView, View
 

@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Iterable
 from typing import Any, Final
 
-from tidemark.assess.incident.from_view import PAUSE_SECONDS, Incident, newest_incident
+from tidemark.assess.incident.from_view import Incident, newest_incident
+from tidemark.assess.incident.newest import PAUSE_SECONDS
 from tidemark.core.records import Alert, View
 from tidemark.core.text import rfc3339
 

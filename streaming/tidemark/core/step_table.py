@@ -25,9 +25,15 @@ Cells = tuple[str, ...]
 
 
 def fit(
-    cells: list[Cells], width: int, omitted_first: Sequence[str] = OMITTED_FIRST
+    cells: list[Cells],
+    width: int,
+    omitted_first: Sequence[str] = OMITTED_FIRST,
+    narrowest: int = MIN_LAST_COLUMN_WIDTH,
 ) -> tuple[list[str], list[str]]:
-    """The table without empty columns, and the columns that are omitted because they do not fit."""
+    """The table without empty columns, and the columns that are omitted because they do not fit.
+
+    `narrowest`: the least width of the last column.
+    """
     omitted: list[str] = []
     widest = width if width < WIDTH else width + TOLERANCE
     while True:
@@ -37,7 +43,7 @@ def fit(
             for at, name in enumerate(heading)
             if name not in omitted and (name == "step" or any(step[at] for step in steps))
         ]
-        lines = table(wrap_last_column(heading, steps, kept, width, MIN_LAST_COLUMN_WIDTH))
+        lines = table(wrap_last_column(heading, steps, kept, width, narrowest))
         shown = " ".join(heading[at] for at in kept)
         spare = next((name for name in omitted_first if name in shown), None)
         if spare is None or max(map(len, lines)) <= widest:

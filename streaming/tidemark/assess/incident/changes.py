@@ -9,8 +9,8 @@ from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE, Observation, R
 from tidemark.core.text import counted, duration
 
 _SILENCE = {
-    REFUSED: "no process listens on its port",
-    TIMED_OUT: "in time",
+    REFUSED: "; no process listens on its port",
+    TIMED_OUT: "; requests to it time out",
     UNREACHABLE: "",
 }
 
@@ -43,9 +43,8 @@ def silence(
 ) -> str:
     """A broker does not answer, or no longer in the same way."""
     error = str(sample.error)
-    reason = f"{error}: {_SILENCE[error]}" if _SILENCE.get(error) else error
     role = f"{sample.broker}, the leader," if leads else f"{sample.broker}"
-    text = f"{role} does not answer ({reason})"
+    text = f"{role} does not answer ({error}){_SILENCE.get(error, '')}"
     if known.error is not None or known.log_end_offset is None or known.at is None:
         return text
     if leads:
@@ -100,11 +99,11 @@ def _origin(old: Observation, new: Observation) -> str:
     if in_sync is None:
         return ""
     if leader in in_sync:
-        return f"; it was in sync ({brokers(in_sync)})"
+        return f", in sync before ({brokers(in_sync)})"
     if leader in eligible:
-        return f"; it was an eligible leader replica ({brokers(eligible)})"
+        return f", an eligible leader replica ({brokers(eligible)})"
     elr = f", eligible {brokers(eligible)}" if eligible else ""
-    return f"; it was not in sync before (ISR {brokers(in_sync)}{elr})"
+    return f", not in sync before (ISR {brokers(in_sync)}{elr})"
 
 
 def _behind(new: Observation, watermark: KnownHighWatermark | None, now: float) -> Iterator[str]:
@@ -116,8 +115,8 @@ def _behind(new: Observation, watermark: KnownHighWatermark | None, now: float) 
     log = "its log end is not known" if end is None else f"its log ends at {end}"
     below = ""
     if end is not None and end < watermark.offset:
-        below = f": {counted(watermark.offset - end, 'offset')} below"
-    yield f"{log}{below} the {seen(watermark, now)}" if below else f"{log}; {seen(watermark, now)}"
+        below = f": {counted(watermark.offset - end, 'offset')} below the high watermark"
+    yield f"{log}{below}; {seen(watermark, now)}"
 
 
 def sets(old: Observation, new: Observation) -> Iterator[str]:

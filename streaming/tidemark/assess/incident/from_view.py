@@ -6,13 +6,14 @@ and their end. Former leaders and offsets are only in the events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from tidemark.assess.incident.changes import age, brokers
+from tidemark.assess.incident.newest import PAUSE_SECONDS, newest_span
 from tidemark.assess.incident.step import (
     KnownHighWatermark,
     KnownReplica,
@@ -24,13 +25,10 @@ from tidemark.assess.incident.timeline import by_severity
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert, ReplicaView, View
 
-# What is further apart belongs to two incidents.
-PAUSE_SECONDS: Final = 900.0
 # The newest ones; older steps only count.
 MAX_STEPS: Final = 100
 MAX_HISTORY: Final = 16
 GAP: Final = alert_name("COLLECTOR_GAP")
-Span = tuple[float, float]
 
 
 class Incident(NamedTuple):
@@ -62,7 +60,7 @@ def newest_incident(view: View, alerts: Iterable[Alert], now: float) -> Incident
         spans.append((missed_since, now))
     if not spans:
         return None
-    start, end = _newest(spans)
+    start, end = newest_span(spans)
     # A broker that stops is a cause, and its alert is about no partition.
     causes = (a.starts_at for a in alerts if "topic" not in a.labels and a.starts_at <= start)
     start = min([start, *(at for at in causes if at >= start - PAUSE_SECONDS)])
@@ -109,17 +107,6 @@ def _end(alert: Alert, now: float) -> float:
     if alert.state != "resolved":
         return now
     return min(now, max(alert.starts_at, alert.at if alert.ends_at is None else alert.ends_at))
-
-
-def _newest(spans: Sequence[Span]) -> Span:
-    """The newest spans that are at most PAUSE_SECONDS apart, as one."""
-    by_end = sorted(spans, key=lambda span: span[1], reverse=True)
-    start, end = by_end[0]
-    for first, last in by_end[1:]:
-        if last < start - PAUSE_SECONDS:
-            break
-        start = min(start, first)
-    return start, end
 
 
 def _points(view: View) -> Iterator[tuple[float, str]]:

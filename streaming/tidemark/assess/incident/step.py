@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
 from tidemark.core.leader_epochs import LineageEntries
 from tidemark.core.records import Alert
 from tidemark.core.text import duration, printable
+
+# The only change of the last step, where nothing else happened.
+NEWEST: Final = "the newest observation"
 
 
 def is_about(alert: Alert, topic: str | None, partition: int | None, brokers: list[int]) -> bool:
@@ -77,6 +82,32 @@ def happenings(step: Step) -> list[str]:
     shown = (alert for alert in step.alerts if not _repeats(alert))
     texts = [*step.changes, *map(alert_text, shown)]
     return [printable(text) for text in texts]
+
+
+def brief_happenings(step: Step) -> list[str]:
+    """The same in few words: without what the replicas' offsets and the texts of alerts say."""
+    shown = (
+        alert
+        for alert in step.alerts
+        if not _repeats(alert) and not (alert.state == "resolved" and _ends_quietly(alert))
+    )
+    texts = [*(text.partition("; ")[0] for text in step.changes), *map(_brief, shown)]
+    return [printable(text) for text in texts]
+
+
+def _ends_quietly(alert: Alert) -> bool:
+    """Another alert goes on in its place, or it was info."""
+    return alert.reason in {"escalated", "folded"} or alert.labels["severity"] == "info"
+
+
+def _brief(alert: Alert) -> str:
+    if alert.state == "resolved":
+        return f"resolved {_name(alert)}"
+    updated = "updated " if alert.state == "update" else ""
+    match alert.evidence.get("proven"):
+        case [start, end]:
+            return f"{updated}{alert_title(alert)} [{start}, {end})"
+    return f"{updated}{alert_title(alert)}"
 
 
 def _repeats(alert: Alert) -> bool:

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from tidemark.assess.health import severity_rank
 from tidemark.assess.incident import changes
-from tidemark.assess.incident.step import Cut, KnownHighWatermark, KnownReplica, Step
+from tidemark.assess.incident.newest import newest_begin
+from tidemark.assess.incident.step import NEWEST, Cut, KnownHighWatermark, KnownReplica, Step
 from tidemark.core.events import (
     Audit,
     Event,
@@ -41,6 +42,8 @@ class Timeline:
         self.steps: list[Step] = []
         # Changes beyond MAX_STEPS.
         self.omitted = 0
+        # Earlier steps belong to incidents that are not asked for. Unix seconds.
+        self.since = 0.0
         self.observations = 0
         self._last: Observation | None = None
         self._collector: str | None = None
@@ -82,15 +85,19 @@ class Timeline:
         if last is not None:
             last.alerts.append(alert)
 
-    def end(self) -> None:
-        """Adds the newest observation as the last step, and puts critical alerts first."""
+    def end(self, *, only_newest: bool = False) -> None:
+        """Adds the newest observation as the last step, puts critical alerts first, and finds where
+        the newest incident begins.
+        """
         for step in self.steps:
             step.alerts.sort(key=by_severity)
         if self._last is not None and self.steps:
             last = self._last
             if self.steps[-1].observed_at < last.observed_at:
-                self._step(last.observed_at, ["the newest observation"])
+                self._step(last.observed_at, [NEWEST])
             self._end_gap(None if self._pass is None else self._pass.ended_at)
+        if only_newest:
+            self.since = newest_begin(sorted(self.steps, key=lambda step: step.at))
 
     def _observe(self, new: Observation) -> None:
         old, now = self._last, new.observed_at
@@ -108,7 +115,7 @@ class Timeline:
         found = [] if old is None else self._changes(old, new)
         cuts = list(self._cuts(new))
         found += [
-            f"the log of {cut.broker} fell from {cut.before} to {cut.after}: "
+            f"the log of {cut.broker} fell from {cut.before} to {cut.after}; "
             f"{counted(cut.before - cut.after, 'record')} or more truncated"
             for cut in cuts
         ]

@@ -52,7 +52,8 @@ MIN_WIDTH: Final = 60
 @click.option(
     "--since",
     metavar="TIME|AGE",
-    help=f"Begin there: 90m, 24h, 2026-11-21T14:00:00Z. Default: {DEFAULT_SINCE}; files: all.",
+    help="Begin there: 90m, 24h, 2026-11-21T14:00:00Z. Default: the newest incident of the last "
+    f"{DEFAULT_SINCE}, of files at all.",
 )
 @click.option("--until", metavar="TIME|AGE", help="End there.")
 @click.option(
@@ -83,10 +84,11 @@ def timeline(
     is_json: bool,
     width: int | None,
 ) -> None:
-    """Show what happened to a partition, step by step, from what was sampled.
+    """Show the newest incident of a partition, step by step, from what was sampled.
 
-    Elections, changes of the in-sync set, brokers that do not answer, truncations, alerts, the last
-    high watermark that was seen and its age, and times in which nothing was seen.
+    What is proven, then at most 60 lines in all with the steps that matter most: elections, changes
+    of the in-sync set, brokers that do not answer, truncations, alerts, and times in which nothing
+    was seen. --markdown has all steps of the incident, with the texts of its alerts.
 
     Events come from Tidemark's topics (24 hours), or from recordings with --from.
     """
@@ -105,6 +107,7 @@ def timeline(
         0.0 if start is None else parse_since(start, now),
         float("inf") if until is None else parse_since(until, now, "--until"),
         SEVERITIES[: SEVERITIES.index(severity) + 1],
+        only_newest=since is None and until is None,
     )
     if wanted.since > wanted.until:
         raise ConfigError(

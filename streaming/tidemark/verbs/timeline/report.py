@@ -9,15 +9,17 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tidemark.assess.incident.changes import brokers
+from tidemark.assess.incident.newest import newest_alerts
 from tidemark.assess.incident.step import Step, happenings
 from tidemark.assess.incident.timeline import Timeline
 from tidemark.assess.losses import LOSS
 from tidemark.core.identity import alert_name
-from tidemark.core.records import Alert
 from tidemark.core.text import counted, duration, printable, rfc3339, utc
 from tidemark.verbs.timeline.table import table_lines
 
 LOSS_RISK: Final = alert_name("LOSS_RISK")
+# Of the text: a screen. Markdown and JSON have all steps.
+MAX_LINES: Final = 60
 
 
 class Subject(NamedTuple):
@@ -34,11 +36,12 @@ class Subject(NamedTuple):
 
 
 def as_text(subject: Subject, line: Timeline, width: int) -> list[str]:
-    """The header, what is proven, the table and its legend."""
+    """The header, what is proven, then what happened in few words: in at most MAX_LINES lines."""
     steps = ordered(line)
     head = [part for text in _header(subject, line, steps) for part in wrap(text, width)]
     found = [part for text in verdict(line, steps) for part in wrap(text, width)]
-    return [*head, "", *found, "", *table_lines(steps, line.brokers, width)]
+    height = MAX_LINES - len(head) - len(found) - 2
+    return [*head, "", *found, "", *table_lines(steps, line.brokers, width, height)]
 
 
 def as_markdown(subject: Subject, line: Timeline) -> list[str]:
@@ -77,6 +80,7 @@ def as_json(subject: Subject, line: Timeline) -> dict[str, Any]:
         "partition": subject.partition,
         "source": subject.source,
         "observations": line.observations,
+        "earlier_steps": len(line.steps) - len(steps),
         "omitted_steps": line.omitted,
         "verdict": verdict(line, steps),
         "steps": [msgspec.to_builtins(step) for step in steps],
@@ -84,25 +88,42 @@ def as_json(subject: Subject, line: Timeline) -> dict[str, Any]:
 
 
 def ordered(line: Timeline) -> list[Step]:
-    """Ascending by time: a record of the metadata log may be read after its effect was sampled."""
+    """Those from `line.since` on, ascending by time.
+
+    A record of the metadata log may be read after its effect was sampled.
+    """
+    return [step for step in _all(line) if step.at >= line.since]
+
+
+def _all(line: Timeline) -> list[Step]:
     return sorted(line.steps, key=lambda step: step.at)
 
 
 def verdict(line: Timeline, steps: list[Step]) -> list[str]:
-    """The losses that alerts prove, and what was not seen."""
-    losses: dict[str, Alert] = {}
-    for step in steps:
-        losses |= {a.fingerprint: a for a in step.alerts if a.labels["alertname"] == LOSS}
-    lines = [f"LOST: {printable(a.annotations['description'])}" for a in losses.values()]
-    risks = {a.fingerprint for s in steps for a in s.alerts if a.labels["alertname"] == LOSS_RISK}
+    """The losses that alerts prove, also before these steps, what pages, and what was not seen."""
+    alerts = newest_alerts(_all(line))
+    losses = [each for each in alerts if each.labels["alertname"] == LOSS]
+    lines = [f"LOST: {printable(each.annotations['description'])}" for each in losses]
     if not losses:
-        more = f" {LOSS_RISK} fired: see above." if risks else ""
+        risks = any(each.labels["alertname"] == LOSS_RISK for each in alerts)
+        more = f" {LOSS_RISK} fired: see below." if risks else ""
         lines.append(f"No loss of committed records is proven by what was seen.{more}")
+    # Beside a loss, other events only say what it says better.
+    pages = (a for a in alerts if a.state != "resolved" and a.labels["severity"] == "critical")
+    lines += [
+        f"OPEN: {printable(each.annotations['description'])}"
+        for each in pages
+        if not losses or "incident" not in each.labels
+    ]
     gaps = [(step.at, step.until) for step in steps if step.until is not None]
     if gaps:
         seconds = sum(end - start for start, end in gaps)
         total = duration(1000 * seconds)
         lines.append(f"Nothing was seen in {counted(len(gaps), 'gap')} of {total} together.")
+    earlier = len(line.steps) - len(steps)
+    if earlier:
+        since = rfc3339(line.steps[0].at)[:19]
+        lines.append(f"{counted(earlier, 'step')} before this incident: --since {since}Z has them.")
     if line.omitted:
         lines.append(f"{counted(line.omitted, 'later step')} omitted: choose a shorter time.")
     return lines

@@ -38,6 +38,8 @@ class Wanted(NamedTuple):
     until: float = float("inf")
     # Of the alerts that are shown, besides losses and their risks.
     severities: Collection[str] = SEVERITIES
+    # Only the newest incident in that time.
+    only_newest: bool = False
 
     def has(self, at: float) -> bool:
         return self.since <= at <= self.until
@@ -97,7 +99,7 @@ class TimeLines:
                 f"{', '.join(sorted(found))}."
             )
         name, line = found.popitem()
-        line.end()
+        line.end(only_newest=self._wanted.only_newest)
         return name, line
 
 

@@ -1,16 +1,17 @@
-"""The steps of an incident as the table that `tidemark model show` prints. Pure."""
+"""The steps of an incident, in few words, as the table that `tidemark model show` prints. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from textwrap import wrap
 from typing import Final, NamedTuple
 
 from tidemark.assess.incident.changes import age, brokers
-from tidemark.assess.incident.step import KnownReplica, Step, happenings
+from tidemark.assess.incident.newest import weights
+from tidemark.assess.incident.step import KnownReplica, Step, brief_happenings
 from tidemark.core.step_table import EPOCHS, fit, legend
-from tidemark.core.text import utc
+from tidemark.core.text import counted, utc
 
 # What a narrow table omits, in this order. The last column has it in words.
 OMITTED_FIRST: Final = ("cut", "HW seen", EPOCHS, "ISR")
@@ -27,34 +28,65 @@ LEGEND: Final = (
 )
 NOT_SEEN: Final = "…"
 MAX_EPOCHS: Final = 2
+# The narrowest column of words, and the fewest steps of a table.
+MIN_TEXT: Final = 36
+MIN_STEPS: Final = 3
 _TIME: Final = slice(11, 23)
 _DAY_AND_TIME: Final = slice(5, 23)
 _FRESH_SECONDS: Final = 2.0
 
 
-def table_lines(steps: Sequence[Step], members: Sequence[int], width: int) -> list[str]:
+def table_lines(
+    steps: Sequence[Step], members: Sequence[int], width: int, height: int
+) -> list[str]:
     """The table, its legend, and the columns that do not fit.
 
-    Where large offsets are too wide, the brokers' columns show how far they are above one
+    It has at most `height` lines where MIN_STEPS fit them: the steps that matter most, of equal
+    ones the newest. Each has the number that it has among all.
+    """
+    lightest = sorted(
+        (weight if brief_happenings(step) else -1, number)
+        for number, (step, weight) in enumerate(zip(steps, weights(steps), strict=True))
+    )
+    silent = sum(weight < 0 for weight, _ in lightest)
+    left_out = {number for _, number in lightest[: max(silent, len(steps) - height)]}
+    while True:
+        lines = _lines(steps, members, width, left_out)
+        if len(lines) <= height or len(steps) - len(left_out) <= MIN_STEPS:
+            return lines
+        left_out.add(lightest[len(left_out)][1])
+
+
+def _lines(
+    steps: Sequence[Step], members: Sequence[int], width: int, left_out: Collection[int]
+) -> list[str]:
+    """Where large offsets are too wide, the brokers' columns show how far they are above one
     that the legend names.
     """
-    rows, omitted = fit(table_cells(steps, members), width, OMITTED_FIRST)
-    base = _base(steps) if max(map(len, rows)) > width else 0
+    shown = {number: step for number, step in enumerate(steps) if number not in left_out}
+    rows, omitted = fit(table_cells(shown, members), width, OMITTED_FIRST, MIN_TEXT)
+    base = _base(shown.values()) if max(map(len, rows)) > width else 0
     if base:
-        rows, omitted = fit(table_cells(steps, members, base), width, OMITTED_FIRST)
+        rows, omitted = fit(table_cells(shown, members, base), width, OMITTED_FIRST, MIN_TEXT)
     explained = [column for column in LEGEND if column[0] in rows[0] or column[0] == BROKER]
-    lines = [*rows, "", *legend(explained, width)]
+    notes = []
     if base:
-        lines += ["", *wrap(f"LEO, HW and epochs of the brokers are above offset {base}.", width)]
+        notes.append(f"LEO, HW and epochs of the brokers are above offset {base}.")
     if omitted:
-        lines += ["", *wrap(f"A wider terminal also shows: {', '.join(omitted)}.", width)]
-    return lines
+        notes.append(f"A wider terminal also shows: {', '.join(omitted)}.")
+    if left_out:
+        notes.append(f"{counted(len(left_out), 'lesser step')} left out: --markdown shows all.")
+    return [
+        *(*rows, "", *legend(explained, width)),
+        *(line for note in notes for line in wrap(note, width)),
+    ]
 
 
 def table_cells(
-    steps: Sequence[Step], members: Sequence[int], base: int = 0
+    numbered: Mapping[int, Step], members: Sequence[int], base: int = 0
 ) -> list[tuple[str, ...]]:
     """The heading, then one row for each step. The last cell says what happened."""
+    steps = numbered.values()
     columns = [_Column(broker, *_widths(steps, broker, base), base) for broker in members]
     heading = (
         *("step", "time (UTC)"),
@@ -62,7 +94,7 @@ def table_cells(
         *("HW seen", "ISR", "cut", "what happens"),
     )
     day = len({utc(step.at)[:10] for step in steps}) > 1
-    return [heading, *(_row(n, step, columns, day=day) for n, step in enumerate(steps))]
+    return [heading, *(_row(n, step, columns, day=day) for n, step in numbered.items())]
 
 
 class _Column(NamedTuple):
@@ -89,7 +121,7 @@ class _Column(NamedTuple):
         ).rstrip()
 
 
-def _widths(steps: Sequence[Step], broker: int, base: int) -> tuple[int, int]:
+def _widths(steps: Collection[Step], broker: int, base: int) -> tuple[int, int]:
     """Those of the largest log end offset and high watermark."""
     known = [replica for step in steps for replica in step.replicas if replica.broker == broker]
     ends = (len(_offset(each.log_end_offset, base)) for each in known)
@@ -101,7 +133,7 @@ def _offset(offset: int | None, base: int) -> str:
     return "?" if offset is None else str(offset - base)
 
 
-def _base(steps: Sequence[Step]) -> int:
+def _base(steps: Collection[Step]) -> int:
     """A round offset at or below every one that is shown."""
     offsets = [
         offset
@@ -132,7 +164,7 @@ def _row(number: int, step: Step, columns: Sequence[_Column], *, day: bool) -> t
         "" if unseen else _watermark(step),
         "" if unseen else in_sync,
         " ".join(f"{cut.broker}→{cut.after}" for cut in step.cuts),
-        "; ".join(happenings(step)),
+        "; ".join(brief_happenings(step)),
     )
 
 
