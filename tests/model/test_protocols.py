@@ -8,7 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from tidemark_lab.model import kraft_controller
+from tidemark_lab.model import kraft, kraft_controller
+from tidemark_lab.model.epoch_cache import assign
 from tidemark_lab.model.log import (
     Log,
     Record,
@@ -22,11 +23,11 @@ from tidemark_lab.model.protocols import (
     kip_101,
     kip_279,
     kip_320,
-    kip_966,
     truncate_to_hw,
 )
 from tidemark_lab.model.state import Constants, Replicas
 from tidemark_lab.model.traces import shortest_traces
+from tidemark_lab.model.truncation import LogEpochs
 
 COMMON = ["ControllerElectLeader", "ControllerShrinkIsr", "BecomeLeader"]
 UNFENCED = [
@@ -103,25 +104,23 @@ WITHOUT_EPOCH_1, WITH_EPOCH_1 = log((0, 0), (0, 1), (2, 3)), log((0, 0), (1, 2))
     ("protocol", "leader", "follower", "high_watermark", "offset"),
     [
         # KIP-101 keeps a record of another epoch below the answer.
-        (kip_101, WITHOUT_EPOCH_1, WITH_EPOCH_1, 0, 2),
-        (kip_279, WITHOUT_EPOCH_1, WITH_EPOCH_1, 0, 1),
-        (kip_966, WITHOUT_EPOCH_1, WITH_EPOCH_1, 0, 1),
+        ("kip-101", WITHOUT_EPOCH_1, WITH_EPOCH_1, 0, 2),
+        ("kip-279", WITHOUT_EPOCH_1, WITH_EPOCH_1, 0, 1),
         # Only the first protocol uses nothing but the high watermark.
-        (truncate_to_hw, SAME, SAME, 1, 1),
-        (kip_101, SAME, SAME, 1, 2),
-        (kip_279, SAME, SAME, 1, 2),
-        (kip_320, SAME, SAME, 1, 2),
-        (kip_966, SAME, SAME, 1, 2),
-        # KIP-101 falls back to the high watermark.
-        (kip_101, (), SAME, 1, 1),
-        (kip_101, log((0, 0)), log((0, 0), (1, 1)), 1, 1),
-        (kip_101, log((0, 0)), (), 0, 0),
+        ("truncate-to-hw", SAME, SAME, 1, 1),
+        ("kip-101", SAME, SAME, 1, 2),
+        ("kip-279", SAME, SAME, 1, 2),
+        # A leader that does not know the epoch: the follower's high watermark decides.
+        ("kip-101", (), SAME, 1, 1),
+        ("kip-279", log((0, 0)), log((0, 0), (1, 1)), 1, 1),
+        ("kip-101", log((0, 0)), (), 0, 0),
     ],
 )
 def test_where_a_follower_truncates(
-    protocol: ModuleType, leader: Log, follower: Log, high_watermark: int, offset: int
+    protocol: str, leader: Log, follower: Log, high_watermark: int, offset: int
 ) -> None:
-    assert protocol.truncation_offset(leader, follower, high_watermark) == offset
+    knows, asks = (LogEpochs(epoch_starts(each), len(each)) for each in (leader, follower))
+    assert PROTOCOLS[protocol].truncation.decide(knows, asks, high_watermark)[0] == offset
 
 
 def test_fetches_truncate_where_kip_279_truncates() -> None:
@@ -134,8 +133,13 @@ def test_fetches_truncate_where_kip_279_truncates() -> None:
     diverging = [pair for pair in pairs if first_difference(*pair) is not None]
     assert len(diverging) > 10
     for leader, follower in pairs:
-        wanted = kip_279.truncation_offset(leader, follower, 0)
-        assert kip_966.truncation_offset(leader, follower, 0) == wanted
+        wanted = last_matching_end(leader, follower)
+        knows = LogEpochs(assign(epoch_starts(leader), 9, len(leader)), len(leader))
+        asking = LogEpochs(epoch_starts(follower), len(follower))
+        assert PROTOCOLS["kip-279"].truncation.decide(knows, asking, 0)[0] == wanted
+        while (answer := kraft.diverging_end(leader, follower)) is not None:
+            follower = follower[: kraft.truncation_offset(answer, follower)]  # noqa: PLW2901
+        assert len(follower) == wanted
 
 
 def test_epoch_starts_and_ends_of_a_log() -> None:

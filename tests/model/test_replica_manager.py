@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model.random_runs import check_candidates, check_leader, check_offsets, random_run
+from tidemark_lab.model import epoch_cache
 from tidemark_lab.model.invariants import INVARIANTS
 from tidemark_lab.model.protocols import PROTOCOLS
-from tidemark_lab.model.replica_manager import epoch_cache
 from tidemark_lab.model.replica_manager.broker import create
 from tidemark_lab.model.replica_manager.model_state import to_model_state
 from tidemark_lab.model.replica_manager.state import Broker

@@ -205,7 +205,7 @@ def test_leader_epochs_end_the_divergence(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_an_epoch_that_enters_with_its_first_record_loses_records(protocol: str) -> None:
     run = run_of("epoch-without-records", protocol)
-    early = PROTOCOLS[protocol].notes_epoch_at_election
+    early = PROTOCOLS[protocol].truncation.notes_epoch_at_election
     assert lost(run.cluster) == ([] if early else [1])
     elected = only_step(run, "1 leads in epoch 2 from offset 2").cluster.broker(1)
     assert ((2, 2) in elected.epoch_cache) == early

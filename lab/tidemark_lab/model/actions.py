@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark_lab.model.action import Action, Successors, action
-from tidemark_lab.model.log import Log, Record
+from tidemark_lab.model.epoch_cache import assign
+from tidemark_lab.model.log import Record, epoch_starts
 from tidemark_lab.model.state import (
     Constants,
     ModelReplica,
@@ -21,9 +22,8 @@ from tidemark_lab.model.state import (
     true_leader,
     with_replica,
 )
+from tidemark_lab.model.truncation import NEWEST, LogEpochs, Truncation
 
-# (leader's log, follower's log, follower's high watermark) -> new end of the follower's log
-Truncation = Callable[[Log, Log, int], int]
 # (state, leader, follower) -> whether the follower counts
 Follows = Callable[[ModelState, int, int], bool]
 # (state, request) -> whether the leader that the request names may answer
@@ -133,26 +133,57 @@ leader_shrink_isr = shrink_isr("LeaderShrinkIsr", is_follower)
 leader_expand_isr = expand_isr("LeaderExpandIsr", has_high_watermark)
 
 
-def become_follower_and_truncate_to(
-    name: str, truncation: Truncation, may_answer: MayAnswer = lambda _state, _request: True
-) -> Action:
-    """BecomeFollowerAndTruncateTo for a truncation rule.
+def leads_in_any_epoch(state: ModelState, request: QuorumState) -> bool:
+    """Whether the broker that a request names presumes to lead: only such a one answers.
 
-    Before KIP-320 the broker that the request names answers from its log, even if it does not lead.
+    Mirrors Partition.lastOffsetForLeaderEpoch before KIP-320. In KafkaReplication.tla every broker
+    answers.
     """
+    return request.leader is not None and presumes_leadership(state, request.leader)
+
+
+def where_to_truncate(truncation: Truncation, state: ModelState, leader: int, follower: int) -> int:
+    """The new end of the follower's log."""
+    high_watermark = state.replicas[follower].high_watermark
+    knows, asks = (_epochs(truncation, state, each) for each in (leader, follower))
+    return truncation.decide(knows, asks, high_watermark)[0]
+
+
+def _epochs(truncation: Truncation, state: ModelState, replica: int) -> LogEpochs:
+    """The epoch cache follows from the log, but for the epoch in which a leader has no record yet.
+
+    Once it follows, the first truncation removes that one (UnifiedLog.truncateTo).
+    """
+    log, local = state.logs[replica], state.replicas[replica]
+    cache = epoch_starts(log)
+    if truncation.notes_epoch_at_election and local.leader == replica:
+        cache = assign(cache, local.leader_epoch, len(log))
+    return LogEpochs(cache, len(log))
+
+
+def become_follower_and_truncate_to(
+    name: str,
+    truncation: Truncation | None = NEWEST,
+    may_answer: MayAnswer = leads_in_any_epoch,
+) -> Action:
+    """BecomeFollowerAndTruncateTo for a truncation rule. None: nothing is truncated yet."""
+    asks = truncation is not None and truncation.leader_epochs
 
     @action(name, "replica", "leader", "epoch")
     def become_follower(constants: Constants, state: ModelState) -> Successors:
         for request in state.requests:
             leader, epoch = request.leader, request.leader_epoch
-            if leader is None or not may_answer(state, request):
+            if leader is None or (asks and not may_answer(state, request)):
                 continue
             for replica in constants.all_replicas:
                 before = state.replicas[replica]
                 if replica != leader and epoch > before.leader_epoch:
-                    log, high_watermark = state.logs[replica], before.high_watermark
-                    end = truncation(state.logs[leader], log, high_watermark)
-                    local = ModelReplica(min(end, high_watermark), epoch, leader, request.isr)
+                    log = state.logs[replica]
+                    end = len(log)
+                    if truncation is not None:
+                        end = where_to_truncate(truncation, state, leader, replica)
+                    high_watermark = min(end, before.high_watermark)
+                    local = ModelReplica(high_watermark, epoch, leader, request.isr)
                     yield (replica, leader, epoch), with_replica(state, replica, local, log[:end])
 
     return become_follower

@@ -144,10 +144,7 @@ def acked_never_lost(_constants: Constants, state: ModelState) -> bool:
     return leader is None or all(record in state.logs[leader] for record in state.acked)
 
 
-_HOLDS = (
-    "in every space searched of kip-320 and kip-966, without unclean elections and lossy disks, "
-    "and of kip-279 with two replicas"
-)
+_HOLDS = "in every space searched of kip-320 and kip-966, without unclean elections and lossy disks"
 
 INVARIANTS: Final[dict[str, Invariant]] = {
     invariant.name: invariant

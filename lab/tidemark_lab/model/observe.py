@@ -158,7 +158,7 @@ def _add_leader(
         # its predecessor committed.
         observation.committed = local.high_watermark
     lineage = lineage_of(log)
-    notes_epoch = protocol.notes_epoch_at_election or not log
+    notes_epoch = protocol.truncation.notes_epoch_at_election or not log
     if notes_epoch and local.leader_epoch not in dict(lineage):
         # A new leader assigns its epoch before it has records of it. Until 2.0.0 it did not; but an
         # event cannot say that a lineage was read and is empty.

@@ -9,31 +9,17 @@ own high watermark, as before 0.11 (KAFKA-7415).
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidemark_lab.model import actions, controller
-from tidemark_lab.model.log import Log, first_offset_after
 from tidemark_lab.model.protocols.protocol import Protocol
+from tidemark_lab.model.truncation import Truncation
 
-
-def truncation_offset(leader: Log, follower: Log, high_watermark: int) -> int:
-    """The leader's end offset for the follower's last epoch; else the follower's high watermark.
-
-    An answer past the follower's log end truncates nothing, as in Kafka. Kip101.tla has no step
-    for it.
-    """
-    if not follower:
-        return 0
-    epoch = follower[-1].epoch
-    end = first_offset_after(leader, epoch)
-    knows = bool(leader) and (end < len(leader) or leader[-1].epoch == epoch)
-    return min(end if knows else high_watermark, len(follower))
-
-
+TRUNCATION: Final = Truncation(answers_epoch=False, notes_epoch_at_election=False)
 PROTOCOL = Protocol(
     name="kip-101",
     kafka="0.11 to 1.1",
-    truncation=truncation_offset,
-    answers_epoch=False,
-    notes_epoch_at_election=False,
+    truncation=TRUNCATION,
     fenced=False,
     actions=(
         controller.controller_elect_leader,
@@ -44,7 +30,7 @@ PROTOCOL = Protocol(
         actions.leader_shrink_isr,
         actions.leader_write,
         actions.leader_inc_high_watermark,
-        actions.become_follower_and_truncate_to("BecomeFollowerTruncateKip101", truncation_offset),
+        actions.become_follower_and_truncate_to("BecomeFollowerTruncateKip101", TRUNCATION),
         actions.follower_replicate,
         actions.lose_unflushed,
     ),

@@ -1,27 +1,21 @@
 """2.0.1: a follower goes back epoch by epoch to the last record that both logs hold.
 
 Mirrors Kip279.tla. The leader answers with the epoch of its offset, so the follower keeps no record
-of an epoch that the leader lacks. The leadership of the answering broker is still not checked: its
-own log may be about to be truncated. A leader notes its epoch when it is elected (KAFKA-7415), so
-it knows where every earlier epoch ends.
+of an epoch that the leader lacks. A leader notes its epoch when it is elected (KAFKA-7415), so it
+knows where every earlier epoch ends. The epoch of the answering leader is still not checked: one
+that is still in an earlier leadership does not know the follower's epoch, and the follower
+truncates to its own high watermark. Kip279.tla has no such answer: there the logs themselves are
+compared.
 """
 
 from __future__ import annotations
 
 from tidemark_lab.model import actions, controller
-from tidemark_lab.model.log import Log, last_matching_end
 from tidemark_lab.model.protocols.protocol import Protocol
-
-
-def truncation_offset(leader: Log, follower: Log, _high_watermark: int) -> int:
-    """One past the last record that both logs hold."""
-    return last_matching_end(leader, follower)
-
 
 PROTOCOL = Protocol(
     name="kip-279",
     kafka="2.0.1",
-    truncation=truncation_offset,
     fenced=False,
     actions=(
         controller.controller_elect_leader,
@@ -32,7 +26,7 @@ PROTOCOL = Protocol(
         actions.leader_shrink_isr,
         actions.leader_write,
         actions.leader_inc_high_watermark,
-        actions.become_follower_and_truncate_to("BecomeFollowerTruncateKip279", truncation_offset),
+        actions.become_follower_and_truncate_to("BecomeFollowerTruncateKip279"),
         actions.follower_replicate,
         actions.lose_unflushed,
     ),

@@ -7,26 +7,20 @@ KAFKA-7415, fixed in 2.0.1.
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidemark_lab.model import actions
-from tidemark_lab.model.log import Log
 from tidemark_lab.model.protocols import kip_279
+from tidemark_lab.model.truncation import Truncation
 
-
-def truncation_offset(leader: Log, follower: Log, high_watermark: int) -> int:
-    """That of KIP-279, if the leader has records of the follower's last epoch or of a later one."""
-    if follower and (not leader or leader[-1].epoch < follower[-1].epoch):
-        return min(high_watermark, len(follower))
-    return kip_279.truncation_offset(leader, follower, high_watermark)
-
-
+TRUNCATION: Final = Truncation(notes_epoch_at_election=False)
 _NAME = "BecomeFollowerTruncateKip279"
 PROTOCOL = kip_279.PROTOCOL._replace(
     name="kip-279-first-record",
     kafka="2.0.0",
-    truncation=truncation_offset,
-    notes_epoch_at_election=False,
+    truncation=TRUNCATION,
     actions=tuple(
-        actions.become_follower_and_truncate_to(_NAME, truncation_offset)
+        actions.become_follower_and_truncate_to(_NAME, TRUNCATION)
         if action.name == _NAME
         else action
         for action in kip_279.PROTOCOL.actions

@@ -7,13 +7,11 @@ answer (see `fencing`).
 from __future__ import annotations
 
 from tidemark_lab.model import actions, controller, fencing
-from tidemark_lab.model.protocols.kip_279 import truncation_offset
 from tidemark_lab.model.protocols.protocol import Protocol
 
 PROTOCOL = Protocol(
     name="kip-320",
     kafka="2.1 to 2.6",
-    truncation=truncation_offset,
     actions=(
         controller.controller_elect_leader,
         controller.controller_shrink_isr,
@@ -24,7 +22,7 @@ PROTOCOL = Protocol(
         actions.leader_write,
         fencing.fenced_leader_inc_high_watermark,
         actions.become_follower_and_truncate_to(
-            "FencedBecomeFollowerAndTruncate", truncation_offset, fencing.leads_in_requested_epoch
+            "FencedBecomeFollowerAndTruncate", may_answer=fencing.leads_in_requested_epoch
         ),
         fencing.fenced_follower_fetch,
         actions.lose_unflushed,

@@ -11,8 +11,7 @@ from __future__ import annotations
 from tidemark_lab.model import actions, controller
 from tidemark_lab.model.action import Successors, action
 from tidemark_lab.model.fencing import high_watermark_is_current
-from tidemark_lab.model.log import Log
-from tidemark_lab.model.protocols.kip_279 import truncation_offset
+from tidemark_lab.model.log import Log, last_matching_end
 from tidemark_lab.model.protocols.protocol import Protocol
 from tidemark_lab.model.state import Constants, ModelState, presumes_leadership, with_replica
 
@@ -43,13 +42,13 @@ def needs_truncation(leader: Log, follower: Log) -> bool:
 
 @action("FollowerTruncate", "follower", "leader")
 def follower_truncate(_constants: Constants, state: ModelState) -> Successors:
-    """A fetch returned a truncation error: the follower goes back as KIP-279 does."""
+    """A fetch returned a truncation error: the follower goes back to what both logs hold."""
     for follower, local in enumerate(state.replicas):
         leader, log = local.leader, state.logs[follower]
         if leader is None or leader == follower or not presumes_leadership(state, leader):
             continue
         if needs_truncation(state.logs[leader], log):
-            end = truncation_offset(state.logs[leader], log, local.high_watermark)
+            end = last_matching_end(state.logs[leader], log)
             after = local._replace(high_watermark=min(end, local.high_watermark))
             yield (follower, leader), with_replica(state, follower, after, log[:end])
 
@@ -57,7 +56,6 @@ def follower_truncate(_constants: Constants, state: ModelState) -> Successors:
 PROTOCOL = Protocol(
     name="kip-320-first-try",
     kafka=None,
-    truncation=truncation_offset,
     fenced=False,
     truncates_in_fetch=True,
     actions=(
@@ -80,9 +78,7 @@ PROTOCOL = Protocol(
                 state, leader, follower, state.replicas[leader].high_watermark + 1
             ),
         ),
-        actions.become_follower_and_truncate_to(
-            "BecomeFollower", lambda _leader, follower, _high_watermark: len(follower)
-        ),
+        actions.become_follower_and_truncate_to("BecomeFollower", None),
         actions.replicate(
             "FollowerFetch",
             lambda state, leader, follower: agrees_below(

@@ -8,21 +8,11 @@ repeated answers end where KIP-279's rule ends. See `kraft` and `kraft_controlle
 from __future__ import annotations
 
 from tidemark_lab.model import actions, kraft, kraft_controller
-from tidemark_lab.model.log import Log
 from tidemark_lab.model.protocols.protocol import Protocol
-
-
-def truncation_offset(leader: Log, follower: Log, _high_watermark: int) -> int:
-    """Where the follower's log ends once a fetch no longer diverges."""
-    while (answer := kraft.diverging_end(leader, follower)) is not None:
-        follower = follower[: kraft.truncation_offset(answer, follower)]
-    return len(follower)
-
 
 PROTOCOL = Protocol(
     name="kip-966",
     kafka="4.0 and later",
-    truncation=truncation_offset,
     kraft=True,
     truncates_in_fetch=True,
     actions=(

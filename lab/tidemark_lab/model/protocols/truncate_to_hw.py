@@ -7,23 +7,19 @@ are lost on all replicas.
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidemark_lab.model import actions, controller
-from tidemark_lab.model.log import Log
 from tidemark_lab.model.protocols.protocol import Protocol
+from tidemark_lab.model.truncation import Truncation
 
-
-def truncation_offset(_leader: Log, _follower: Log, high_watermark: int) -> int:
-    """The follower's own high watermark."""
-    return high_watermark
-
-
+TRUNCATION: Final = Truncation(
+    leader_epochs=False, answers_epoch=False, notes_epoch_at_election=False
+)
 PROTOCOL = Protocol(
     name="truncate-to-hw",
     kafka="0.8 to 0.10",
-    truncation=truncation_offset,
-    leader_epochs=False,
-    answers_epoch=False,
-    notes_epoch_at_election=False,
+    truncation=TRUNCATION,
     fenced=False,
     actions=(
         controller.controller_elect_leader,
@@ -35,7 +31,7 @@ PROTOCOL = Protocol(
         actions.leader_write,
         actions.leader_inc_high_watermark,
         actions.become_follower_and_truncate_to(
-            "BecomeFollowerTruncateToHighWatermark", truncation_offset
+            "BecomeFollowerTruncateToHighWatermark", TRUNCATION
         ),
         actions.follower_replicate,
         actions.lose_unflushed,

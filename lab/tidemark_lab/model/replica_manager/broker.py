@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemark.core.leader_epochs import NO_EPOCH
+from tidemark_lab.model import epoch_cache
 from tidemark_lab.model.protocols.protocol import Protocol
-from tidemark_lab.model.replica_manager import controller, epoch_cache
-from tidemark_lab.model.replica_manager.follower import truncate_to
+from tidemark_lab.model.replica_manager import controller
+from tidemark_lab.model.replica_manager.follower import truncate_to, where_to_truncate
 from tidemark_lab.model.replica_manager.leader import maybe_increment_leader_hw
 from tidemark_lab.model.replica_manager.purgatory import expire
 from tidemark_lab.model.replica_manager.state import (
     Broker,
     ClusterModel,
     Controller,
+    Fact,
     RemoteReplica,
     broker_list,
     record_names,
@@ -40,7 +42,7 @@ def create(
     for broker in ids:
         cluster = learn(cluster, broker)
         cluster = cluster.with_broker(replace(cluster.broker(broker), truncating=False))
-    return replace(cluster, notes=())
+    return cluster.without_notes()
 
 
 def learn(cluster: ClusterModel, broker: int) -> ClusterModel:
@@ -69,7 +71,7 @@ def make_leader(cluster: ClusterModel, broker: int) -> ClusterModel:
     """
     before, decision = cluster.broker(broker), cluster.controller
     after = _apply_decision(cluster, before)
-    if cluster.protocol.notes_epoch_at_election:
+    if cluster.protocol.truncation.notes_epoch_at_election:
         cache = epoch_cache.assign(before.epoch_cache, decision.leader_epoch, before.log_end_offset)
         after = replace(after, epoch_cache=cache)
     if before.leader == broker:
@@ -105,15 +107,15 @@ def make_follower(cluster: ClusterModel, broker: int) -> ClusterModel:
         records = tuple(record for each in before.produce_purgatory for record in each.records)
         cluster = cluster.with_notes(
             f"the producers of {record_names(records)} get NOT_LEADER_OR_FOLLOWER"
-        )
+        ).with_facts(Fact.PRODUCE_COMPLETED)
     if decision.leader is None:
         return cluster.with_notes(f"{broker} has no leader")
     cluster = cluster.with_notes(
         f"{broker} follows {decision.leader} in epoch {decision.leader_epoch}"
-    )
+    ).with_facts(Fact.FOLLOWS)
     if protocol.leader_epochs:
         return cluster
-    end = protocol.truncation((), after.log, after.high_watermark)
+    end, _ = where_to_truncate(protocol, after, after)
     return truncate_to(cluster, broker, end)
 
 
@@ -206,7 +208,7 @@ def shut_down(cluster: ClusterModel, broker: int) -> ClusterModel:
     cluster = checkpoint_log(force(cluster, broker), broker)
     cluster = controller.fence(checkpoint(cluster, broker), broker)
     end = cluster.broker(broker).log_end_offset
-    return stop(replace(cluster, notes=()), broker, end, clean=True)
+    return stop(cluster.without_notes(), broker, end, clean=True)
 
 
 def start(cluster: ClusterModel, broker: int) -> ClusterModel:

@@ -6,10 +6,10 @@ Mirrors AbstractFetcherThread and ReplicaManager.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
-from tidemark_lab.model import kraft
-from tidemark_lab.model.replica_manager import epoch_cache, log_start
+from tidemark_lab.model import epoch_cache, kraft
+from tidemark_lab.model.protocols.protocol import Protocol
+from tidemark_lab.model.replica_manager import log_start
 from tidemark_lab.model.replica_manager.delayed import FetchIsolation, FetchResponse
 from tidemark_lab.model.replica_manager.in_sync import maybe_expand_isr
 from tidemark_lab.model.replica_manager.leader import maybe_increment_leader_hw
@@ -25,12 +25,12 @@ from tidemark_lab.model.replica_manager.purgatory import (
 from tidemark_lab.model.replica_manager.state import (
     Broker,
     ClusterModel,
+    Fact,
     RemoteReplica,
     record_names,
 )
 from tidemark_lab.model.replica_manager.stopping import kill
-
-UNKNOWN_EPOCH: Final = "does not know epoch"
+from tidemark_lab.model.truncation import Answer, LogEpochs
 
 
 def truncate_to(cluster: ClusterModel, broker: int, end: int) -> ClusterModel:
@@ -65,44 +65,36 @@ def end_offset_for_leader_epoch(cluster: ClusterModel, follower: int) -> Cluster
         return cluster.with_notes(
             f"{leader.id} does not respond: {follower} keeps its log and will ask again"
         )
-    if cluster.protocol.fenced and (not leader.leads or leader.leader_epoch != local.leader_epoch):
+    if not leader.leads:
+        return cluster.with_notes(
+            f"NOT_LEADER_OR_FOLLOWER: {follower} keeps its log and will ask again"
+        )
+    if cluster.protocol.fenced and leader.leader_epoch != local.leader_epoch:
         return cluster.with_notes("rejected: the epochs of leader and follower differ")
-    end, answers = truncation_by_epochs(
-        leader, local, one_answer=not cluster.protocol.answers_epoch
-    )
-    cluster = cluster.with_broker(replace(local, truncating=False)).with_notes(*answers)
+    end, answers = where_to_truncate(cluster.protocol, leader, local)
+    cluster = cluster.with_broker(replace(local, truncating=False))
+    names_epoch = cluster.protocol.truncation.answers_epoch
+    for answer in answers:
+        cluster = cluster.with_notes(_in_words(leader.id, answer, names_epoch=names_epoch))
+        if answer.found is None:
+            cluster = cluster.with_facts(Fact.EPOCH_UNKNOWN)
     return truncate_to(cluster, follower, end)
 
 
-def truncation_by_epochs(
-    leader: Broker, follower: Broker, *, one_answer: bool
-) -> tuple[int, list[str]]:
-    """Where a follower truncates, and its leader's answers in words.
+def where_to_truncate(
+    protocol: Protocol, leader: Broker, follower: Broker
+) -> tuple[int, list[Answer]]:
+    """Where a follower truncates, and what its leader answers."""
+    knows, asks = (LogEpochs(b.epoch_cache, b.log_end_offset) for b in (leader, follower))
+    return protocol.truncation.decide(knows, asks, follower.high_watermark)
 
-    Mirrors AbstractFetcherThread.getOffsetTruncationState. With `one_answer` (KIP-101) the leader
-    answers with an offset alone. Since KIP-279 it names the epoch too, and where the follower does
-    not have that one, it asks again for its epoch before.
-    """
-    cache, end = follower.epoch_cache, follower.log_end_offset
-    answers: list[str] = []
-    while cache:
-        asked = cache[-1][0]
-        answer = epoch_cache.end_offset_for(leader.epoch_cache, asked, leader.log_end_offset)
-        if answer is None:
-            answers.append(f"{leader.id} {UNKNOWN_EPOCH} {asked}: the follower's own HW decides")
-            return min(follower.high_watermark, end), answers
-        epoch, leader_end = answer
-        other = "" if one_answer or epoch == asked else f"its last epoch up to that is {epoch}, "
-        answers.append(f"{leader.id} answers: {other}it ends at offset {leader_end}")
-        if one_answer:
-            return min(leader_end, end), answers
-        own = epoch_cache.end_offset_for(cache, epoch, end)
-        own_epoch, own_end = own or (epoch, end)
-        if own_epoch == epoch:
-            return min(own_end, leader_end, end), answers
-        end = min(own_end, end)
-        cache = epoch_cache.truncate_from_end(cache, end)
-    return end, answers
+
+def _in_words(leader: int, answer: Answer, *, names_epoch: bool) -> str:
+    if answer.found is None:
+        return f"{leader} does not know epoch {answer.asked}: the follower's own HW decides"
+    epoch, end = answer.found
+    named = f"its last epoch up to that is {epoch}, " * (names_epoch and epoch != answer.asked)
+    return f"{leader} answers: {named}it ends at offset {end}"
 
 
 def fetch_messages(cluster: ClusterModel, follower: int) -> ClusterModel:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidemark_lab.model import epoch_cache
 from tidemark_lab.model.log import Record
-from tidemark_lab.model.replica_manager import epoch_cache
 from tidemark_lab.model.replica_manager.delayed import REQUEST_TIMEOUT_MS, DelayedProduce
 from tidemark_lab.model.replica_manager.purgatory import (
     complete_fetches,
@@ -18,6 +18,7 @@ from tidemark_lab.model.replica_manager.purgatory import (
 from tidemark_lab.model.replica_manager.state import (
     Broker,
     ClusterModel,
+    Fact,
     TransactionalRecord,
     record_names,
 )
@@ -38,7 +39,7 @@ def append_records_to_leader(
         return cluster.with_notes(
             f"rejected, NOT_ENOUGH_REPLICAS: {in_sync} in sync, "
             f"min ISR {cluster.min_in_sync_replicas}"
-        )
+        ).with_facts(Fact.WRITE_REFUSED)
     ids = range(cluster.next_record, cluster.next_record + count)
     records = tuple(Record(local.leader_epoch, each) for each in ids)
     names = record_names(records)

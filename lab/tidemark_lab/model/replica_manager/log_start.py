@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidemark_lab.model.replica_manager import epoch_cache
+from tidemark_lab.model import epoch_cache
 from tidemark_lab.model.replica_manager.delayed import REQUEST_TIMEOUT_MS, DelayedDeleteRecords
 from tidemark_lab.model.replica_manager.purgatory import complete_deletes, low_watermark
 from tidemark_lab.model.replica_manager.state import Broker, ClusterModel

@@ -18,7 +18,7 @@ from tidemark_lab.model.replica_manager.delayed import (
     FetchResponse,
     reader_name,
 )
-from tidemark_lab.model.replica_manager.state import Broker, ClusterModel, record_names
+from tidemark_lab.model.replica_manager.state import Broker, ClusterModel, Fact, record_names
 from tidemark_lab.model.replica_manager.transactions import readable_end, without_aborted
 
 
@@ -83,8 +83,10 @@ def complete_produces(cluster: ClusterModel, leader: int) -> ClusterModel:
     )
     if not records:
         return cluster
+    cluster = cluster.with_facts(Fact.PRODUCE_COMPLETED)
     if len(local.maximal_in_sync_replicas) < cluster.effective_min_in_sync_replicas:
-        return cluster.with_notes(f"{record_names(records)}: NOT_ENOUGH_REPLICAS_AFTER_APPEND")
+        note = f"{record_names(records)}: NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+        return cluster.with_notes(note).with_facts(Fact.WRITE_REFUSED)
     acked = {*cluster.acked, *(record for record in local.log if record.id in records)}
     return replace(cluster, acked=tuple(sorted(acked))).with_notes(
         f"{record_names(records)} acknowledged"
@@ -101,12 +103,14 @@ def expire(cluster: ClusterModel, broker: int) -> ClusterModel:
     # DelayedProduce.onExpiration. The record stays in the log and may still be committed.
     if records:
         cluster = cluster.with_notes(f"{record_names(records)}: REQUEST_TIMED_OUT")
+        cluster = cluster.with_facts(Fact.PRODUCE_COMPLETED)
     local = cluster.broker(broker)
     late = tuple(each for each in local.delete_purgatory if each.deadline_ms <= now_ms)
     if late:
         rest = tuple(each for each in local.delete_purgatory if each not in late)
         cluster = cluster.with_broker(replace(local, delete_purgatory=rest))
         cluster = cluster.with_notes("DeleteRecords: REQUEST_TIMED_OUT")
+        cluster = cluster.with_facts(Fact.DELETE_RECORDS_COMPLETED)
     return cluster
 
 
@@ -175,11 +179,13 @@ def purge(cluster: ClusterModel, broker: int) -> ClusterModel:
 def _respond(cluster: ClusterModel, broker: int, waiting: DelayedFetch) -> ClusterModel:
     name = reader_name(waiting.reader)
     if waiting.reader < 0:
+        cluster = cluster.with_facts(Fact.CONSUMER_FETCH_COMPLETED)
         return deliver(cluster.with_notes(f"the fetch of {name} completes"), broker, waiting)
     response = read(cluster.broker(broker), waiting.offset)
-    return cluster.with_broker(
-        replace(cluster.broker(waiting.reader), response=response)
-    ).with_notes(f"the fetch of {name} completes: {describe_response(response)}")
+    cluster = cluster.with_broker(replace(cluster.broker(waiting.reader), response=response))
+    return cluster.with_notes(
+        f"the fetch of {name} completes: {describe_response(response)}"
+    ).with_facts(Fact.FOLLOWER_FETCH_COMPLETED)
 
 
 def deliver(cluster: ClusterModel, broker: int, fetch: DelayedFetch) -> ClusterModel:
@@ -207,8 +213,9 @@ def complete_deletes(cluster: ClusterModel, leader: int) -> ClusterModel:
     if not done:
         return cluster
     rest = tuple(each for each in local.delete_purgatory if each not in done)
-    return cluster.with_broker(replace(local, delete_purgatory=rest)).with_notes(
-        f"low watermark {low}: DeleteRecords completes"
+    cluster = cluster.with_broker(replace(local, delete_purgatory=rest))
+    return cluster.with_notes(f"low watermark {low}: DeleteRecords completes").with_facts(
+        Fact.DELETE_RECORDS_COMPLETED
     )
 
 

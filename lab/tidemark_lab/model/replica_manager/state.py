@@ -6,6 +6,7 @@ Mirrors Partition, Replica, UnifiedLog and PartitionRegistration.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Final
 
 from tidemark.core.leader_epochs import NO_EPOCH
@@ -27,6 +28,20 @@ LAG_TIME_BEFORE_2_5_MS: Final = 10_000
 MOST_NAMES: Final = 3
 
 Brokers = tuple[int, ...]
+
+
+class Fact(Enum):
+    """What a step did, for what counts steps; notes say it to readers."""
+
+    PRODUCE_COMPLETED = "produce"
+    FOLLOWER_FETCH_COMPLETED = "follower's fetch"
+    CONSUMER_FETCH_COMPLETED = "consumer's fetch"
+    DELETE_RECORDS_COMPLETED = "DeleteRecords"
+    # With NOT_ENOUGH_REPLICAS, before or after the append.
+    WRITE_REFUSED = "write refused"
+    FOLLOWS = "a broker follows a leader"
+    # The leader does not know the epoch of the follower's last record.
+    EPOCH_UNKNOWN = "epoch unknown"
 
 
 @dataclass(frozen=True)
@@ -143,7 +158,7 @@ class TransactionalRecord:
 
 @dataclass(frozen=True)
 class ClusterModel:
-    """The whole cluster. `notes` describe what the last call did.
+    """The whole cluster. `notes` and `facts` are what the last call did.
 
     `committed` and `acked` are history variables, as in the searched model. `acked_with_acks_1`
     are the records that were acknowledged with acks=1.
@@ -160,6 +175,7 @@ class ClusterModel:
     acked: Log = ()
     acked_with_acks_1: Log = ()
     notes: tuple[str, ...] = ()
+    facts: frozenset[Fact] = frozenset()
     consumers: tuple[Consumer, ...] = ()
     transactional: tuple[TransactionalRecord, ...] = ()
     # replica.lag.max.messages, which 0.9 removed; None: time alone counts.
@@ -197,6 +213,12 @@ class ClusterModel:
 
     def with_notes(self, *notes: str) -> ClusterModel:
         return replace(self, notes=(*self.notes, *notes))
+
+    def without_notes(self) -> ClusterModel:
+        return replace(self, notes=(), facts=frozenset())
+
+    def with_facts(self, *facts: Fact) -> ClusterModel:
+        return replace(self, facts=self.facts.union(facts))
 
 
 def record_names(records: Log | tuple[int, ...]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidemark_lab.model.replica_manager import epoch_cache
+from tidemark_lab.model import epoch_cache
 from tidemark_lab.model.replica_manager.state import Broker, ClusterModel
 
 

@@ -6,22 +6,21 @@ of the follower that the leader knows, and the two high watermarks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
-from tidemark_lab.model.replica_manager.state import Broker, ClusterModel
+from tidemark_lab.model.replica_manager.state import Broker, ClusterModel, Fact
 from tidemark_lab.model.scenarios.run import RunStep, ScenarioRun
 
 VALUES: Final = ("leader LEO", "follower LEO", "remote LEO", "leader HW", "follower HW")
-REQUESTS: Final = ("produce", "follower's fetch", "consumer's fetch", "DeleteRecords")
 _COMPLETIONS: Final = (
-    re.compile(r"^m[\dm, –]+( acknowledged|: \w+)$|NOT_LEADER_OR_FOLLOWER$"),
-    re.compile(r"^the fetch of \d+ completes"),
-    re.compile(r"^the fetch of C\d+ completes"),
-    re.compile(r"DeleteRecords completes$|^DeleteRecords: REQUEST_TIMED_OUT"),
+    Fact.PRODUCE_COMPLETED,
+    Fact.FOLLOWER_FETCH_COMPLETED,
+    Fact.CONSUMER_FETCH_COMPLETED,
+    Fact.DELETE_RECORDS_COMPLETED,
 )
+REQUESTS: Final = tuple(fact.value for fact in _COMPLETIONS)
 # (kind of step, value or request) -> how it changes
 Effects = dict[tuple[str, str], set[str]]
 
@@ -34,17 +33,15 @@ def effects(runs: Iterable[ScenarioRun]) -> Effects:
             kind = _kind(step)
             for value, change in _moves(before.cluster, step.cluster):
                 found.setdefault((kind, value), set()).add(change)
-            for request, pattern in zip(REQUESTS, _COMPLETIONS, strict=True):
-                if any(pattern.search(effect) for effect in step.effects):
-                    found.setdefault((kind, request), set()).add("completes")
+            for fact in step.facts.intersection(_COMPLETIONS):
+                found.setdefault((kind, fact.value), set()).add("completes")
     return found
 
 
 def _kind(step: RunStep) -> str:
     """The method of the step. A broker learns that it leads, or that it follows."""
     if step.method == "learn":
-        follows = any(" follows " in effect for effect in step.effects)
-        return "learn to follow" if follows else "learn to lead"
+        return "learn to follow" if Fact.FOLLOWS in step.facts else "learn to lead"
     return step.method
 
 

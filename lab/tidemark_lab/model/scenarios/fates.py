@@ -10,8 +10,7 @@ from functools import cache
 from itertools import pairwise
 
 from tidemark_lab.model.log import Log
-from tidemark_lab.model.replica_manager.follower import UNKNOWN_EPOCH
-from tidemark_lab.model.replica_manager.state import Broker, ClusterModel, record_names
+from tidemark_lab.model.replica_manager.state import Broker, ClusterModel, Fact, record_names
 from tidemark_lab.model.scenarios.run import RunStep, ScenarioRun
 from tidemark_lab.model.scenarios.scenario import Scenario
 
@@ -102,10 +101,9 @@ def _removal(step: RunStep, old: Broker) -> str:
         return "this protocol truncates a follower to its own high watermark"
     if step.method == "ask":
         # As before 0.11.
-        unknown = any(UNKNOWN_EPOCH in effect for effect in step.effects)
         return (
             "without an answer it truncates to its own high watermark"
-            if unknown
+            if Fact.EPOCH_UNKNOWN in step.facts
             else "its leader answered that the epoch of its last record ends before it"
         )
     if old.response is None or old.response.error:
@@ -162,9 +160,7 @@ def settings_lines(scenario: Scenario) -> tuple[str, ...]:
             run = changed.run(protocol)
             lost = lost_records(run.cluster)
             losses |= bool(lost)
-            refused = any(
-                "NOT_ENOUGH_REPLICAS" in text for step in run.steps for text in step.effects
-            )
+            refused = any(Fact.WRITE_REFUSED in step.facts for step in run.steps)
             outcome = _are(lost, "lost") if lost else "nothing committed is lost"
             if elected_leader(run.cluster) is None:
                 outcome = "no broker leads at the end"

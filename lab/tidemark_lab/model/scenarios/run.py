@@ -18,7 +18,7 @@ from tidemark_lab.model.replica_manager import (
     stopping,
 )
 from tidemark_lab.model.replica_manager.delayed import FETCH_WAIT_MS, FetchIsolation
-from tidemark_lab.model.replica_manager.state import ClusterModel, Consumer, record_names
+from tidemark_lab.model.replica_manager.state import ClusterModel, Consumer, Fact, record_names
 
 Change = Callable[[ClusterModel, int], ClusterModel]
 # A follower needs fewer fetches than this to catch up in any scenario.
@@ -26,7 +26,7 @@ MAX_FETCHES = 8
 
 
 class RunStep(NamedTuple):
-    """One step: the event, its effects, the cluster afterwards, and the method that made it.
+    """One step: the event, its effects, the cluster afterwards, the method that made it, and facts.
 
     `line` is the number of the script's line, by which runs under two protocols compare.
     """
@@ -36,6 +36,7 @@ class RunStep(NamedTuple):
     cluster: ClusterModel
     method: str = ""
     line: int = 0
+    facts: frozenset[Fact] = frozenset()
 
 
 def _step_of_each(event: str, change: Change) -> Callable[..., None]:
@@ -280,10 +281,11 @@ class ScenarioRun:
 
     def _step(self, event: str, change: Callable[[ClusterModel], ClusterModel]) -> None:
         before = self.cluster
-        after = change(replace(before, notes=()))
+        after = change(before.without_notes())
         after = after.with_notes(*_decision_notes(before, after))
-        self.cluster = replace(after, notes=())
-        self.steps.append(RunStep(event, after.notes, self.cluster, self._method, self._line))
+        self.cluster = after.without_notes()
+        step = RunStep(event, after.notes, self.cluster, self._method, self._line, after.facts)
+        self.steps.append(step)
 
 
 def _decision_notes(before: ClusterModel, after: ClusterModel) -> tuple[str, ...]:
