@@ -125,7 +125,7 @@ def _run(scenario: Scenario, protocol: str) -> dict[str, Any]:
         "steps": steps,
         "constants": constants(run.cluster),
         "verdict": verdict(run.cluster),
-        "fates": fates(run),
+        "fates": fates(scenario, run),
     }
 
 

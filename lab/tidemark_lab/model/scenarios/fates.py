@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
+from typing import Final
 
-from tidemark_lab.model.log import Log
+from tidemark_lab.model.log import Log, first_difference
 from tidemark_lab.model.replica_manager.state import Broker, ClusterModel, Fact, record_names
 from tidemark_lab.model.scenarios.run import RunStep, ScenarioRun
 from tidemark_lab.model.scenarios.scenario import Scenario
@@ -50,10 +51,34 @@ def consumer_view(cluster: ClusterModel) -> str:
     return " ".join(parts)
 
 
-def fates(run: ScenarioRun) -> list[str]:
-    """Where the copies of the records went that are lost at the end, step by step."""
+def fates(scenario: Scenario, run: ScenarioRun) -> list[str]:
+    """Where the copies of the records went that are lost at the end, step by step.
+
+    Under a protocol that keeps what the scenario's first one loses: how it keeps them.
+    """
     lost = lost_records(run.cluster)
-    return list(_fates(run, lost)) if lost else []
+    if lost:
+        return list(_fates(run, lost))
+    kept = lost_records(scenario.run().cluster)
+    return list(_keeping(run, kept)) if set(kept) <= set(run.cluster.committed) and kept else []
+
+
+def _keeping(run: ScenarioRun, kept: Log) -> Iterator[str]:
+    for number, (before, step) in enumerate(pairwise(run.steps), 1):
+        for old, new in zip(before.cluster.brokers, step.cluster.brokers, strict=True):
+            if missing_records(kept, new.log):
+                continue
+            start = f"Step {number}: broker {new.id}"
+            asked = old.truncating and not new.truncating and step.method == "ask"
+            if asked and Fact.EPOCH_UNKNOWN not in step.facts:
+                yield (
+                    f"{start} keeps {record_names(kept)}: its leader answered where the epoch of "
+                    "its last record ends, and that is behind it. Its own high watermark does not "
+                    "matter."
+                )
+            elif new.leads and new.leader_epoch != old.leader_epoch:
+                yield f"{start} leads, and has {record_names(kept)}."
+    yield f"At the end: {_holders(run.cluster, kept)} {consumer_view(run.cluster)}"
 
 
 def _fates(run: ScenarioRun, lost: Log) -> Iterator[str]:
@@ -72,6 +97,9 @@ def _fates(run: ScenarioRun, lost: Log) -> Iterator[str]:
                     f"Step {number}: broker {new.id} no longer has {record_names(removed)}: {why}. "
                     f"{_holders(cluster, removed)}"
                 )
+            other = _other_record(step, old, new)
+            if other is not None:
+                yield f"Step {number}: broker {new.id} keeps {other}"
             if gone and new.leads and new.leader_epoch != old.leader_epoch:
                 yield (
                     f"Step {number}: broker {new.id} leads without {record_names(gone)}. "
@@ -109,6 +137,23 @@ def _removal(step: RunStep, old: Broker) -> str:
     if old.response is None or old.response.error:
         return "its log was longer than its leader's"
     return "its leader answered to its fetch that the logs diverge"
+
+
+def _other_record(step: RunStep, old: Broker, new: Broker) -> str | None:
+    """What a follower keeps though its leader has another record there, and by which rule."""
+    decides = step.method == "learn" and new.leader_epoch != old.leader_epoch
+    if new.leads or new.leader is None or new.truncating or not (decides or old.truncating):
+        return None
+    theirs = step.cluster.broker(new.leader).log
+    offset = first_difference(new.log, theirs)
+    if offset is None or step.cluster.protocol.truncates_in_fetch:
+        return None
+    why = "its leader answered with an offset behind it, and not with the epoch of that offset"
+    if step.method == "learn" or Fact.EPOCH_UNKNOWN in step.facts:
+        why = f"it truncates to its own high watermark, {new.high_watermark}, which is behind it"
+    ours, other = new.log[offset : offset + 1], theirs[offset : offset + 1]
+    names = f"{record_names(ours)} at offset {offset}, where its leader has {record_names(other)}"
+    return f"{names}: {why}. No later step compares the two."
 
 
 def _election(run: ScenarioRun, leader: Broker) -> str:
@@ -150,10 +195,20 @@ def _settings(scenario: Scenario) -> dict[str, Scenario]:
     return found
 
 
+_NOTHING: Final = "nothing committed is lost"
+
+
+def _kept_by(settings: list[str], protocols: set[str]) -> str:
+    if settings:
+        return f"it is kept {', or '.join(settings)}"
+    return "no other setting here keeps it" + "; another protocol does" * bool(protocols)
+
+
 @cache
 def settings_lines(scenario: Scenario) -> tuple[str, ...]:
     """What the schedule loses under each protocol, as it is and with another setting."""
-    lines, losses = [], False
+    lines, losses = list[str](), False
+    first, keeping, kept_by = scenario.protocols[0], list[str](), set[str]()
     for words, changed in _settings(scenario).items():
         outcomes: dict[str, list[str]] = {}
         for protocol in scenario.protocols:
@@ -161,11 +216,16 @@ def settings_lines(scenario: Scenario) -> tuple[str, ...]:
             lost = lost_records(run.cluster)
             losses |= bool(lost)
             refused = any(Fact.WRITE_REFUSED in step.facts for step in run.steps)
-            outcome = _are(lost, "lost") if lost else "nothing committed is lost"
+            outcome = _are(lost, "lost") if lost else _NOTHING
             if elected_leader(run.cluster) is None:
                 outcome = "no broker leads at the end"
             outcome += ", and writes are refused" * refused
             outcomes.setdefault(outcome, []).append(protocol)
+            if outcome == _NOTHING:
+                keeping += [words[0].lower() + words[1:]] * (protocol == first)
+                kept_by |= {protocol} if changed is scenario else set()
         told = "; ".join(f"{what} ({', '.join(names)})" for what, names in outcomes.items())
         lines.append(f"{words}: {told}.")
+    if losses and first not in kept_by:
+        lines.insert(0, f"Under {first} {_kept_by(keeping, kept_by)}.")
     return tuple(lines) if losses else ()

@@ -81,7 +81,7 @@ def render_scenario(
     lines += ["", *indented]
     for title, part in (
         ("", verdict(run.cluster)),
-        ("How that came about", fates(run)),
+        ("How that came about", fates(scenario, run)),
         (
             "What the same steps lose under each protocol, and with another setting",
             settings_lines(scenario),
