@@ -21,7 +21,7 @@ from tidemark.core.records import Alert, DeadLetter, View, decode_record
 from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
-from tidemark.reduce.rows import RawRecord
+from tidemark.reduce.rows import RawRecord, Row
 from tidemark.settings import Cluster, Collect, Settings
 from tidemark_lab.drills.notifications import Notifications
 from tidemark_lab.judge.expected import ReceivedAlert
@@ -62,8 +62,8 @@ class Pipeline(Publisher):
         self._thread = threading.Thread(target=self._run, name="reducer", daemon=True)
         self._collectors: dict[str, Collector] = {}
         self._notifications = Notifications(CLUSTER_NAME)
-        # Gets the views of each pass.
-        self.on_views: Callable[[Sequence[View]], None] = lambda _: None
+        # Gets the records of each pass.
+        self.on_rows: Callable[[Sequence[Row]], object] = lambda _: None
 
     def watched_cluster(self) -> Cluster:
         """How collectors connect."""
@@ -140,6 +140,7 @@ class Pipeline(Publisher):
                 number += 1
             self._file.flush()
             rows, self._fold.rows = self._fold.rows, []
+            self.on_rows(rows)
             found = [decode_record(row.value) for row in rows if row.value is not None]
             views = [record for record in found if isinstance(record, View)]
             self._take([record for record in found if isinstance(record, Alert)], views)
@@ -152,4 +153,3 @@ class Pipeline(Publisher):
         with self._lock:
             self._alerts += [ReceivedAlert(alert, time.time()) for alert in alerts]
         self._notifications.take(alerts, views)
-        self.on_views(views)

@@ -117,7 +117,7 @@ def run_rounds(
         options = {"hours": 1.0, "key_file": key_file}
         service = EscrowService(folder, watched, own, report.delay_seconds, **options)
         stack.callback(service.close)
-        pipeline.on_views = service.take
+        pipeline.on_rows = service.take
         pipeline.start()
         pipeline.start_collector(COLLECTOR)
         service.wait()

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import yaml
 
-from tidemark.core.records import View, encode_record, view_key
 from tidemark.kafka.client import close_producer, make_producer
+from tidemark.reduce.rows import Row
 from tidemark.settings import Connection
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.process import ChildProcess
@@ -51,7 +51,7 @@ class EscrowService:
         }
         self.config.write_text(yaml.safe_dump(document), encoding="utf-8")
         self._producer = make_producer(Connection(bootstrap_servers=servers), linger_ms=0)
-        self._views: queue.SimpleQueue[tuple[float, Sequence[View]] | None] = queue.SimpleQueue()
+        self._views: queue.SimpleQueue[tuple[float, Sequence[Row]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._send, name="views", daemon=True)
         self._ended = threading.Event()
         self._thread.start()
@@ -63,9 +63,9 @@ class EscrowService:
         log = self._folder / LOG
         wait_until(lambda: READY in log.read_text("utf-8"), 2 * _SECONDS, "the escrow has started")
 
-    def take(self, views: Sequence[View]) -> None:
-        """Views that the product has made now."""
-        self._views.put((time.monotonic(), views))
+    def take(self, rows: Sequence[Row]) -> None:
+        """What the product has made now: of it the views, and the ends of views."""
+        self._views.put((time.monotonic(), rows))
 
     def kill(self) -> None:
         """SIGKILL, and a new process at once, as a supervisor starts it."""
@@ -86,8 +86,8 @@ class EscrowService:
 
     def _send(self) -> None:
         while (item := self._views.get()) is not None:
-            at, views = item
+            at, rows = item
             self._ended.wait(max(0.0, at + self._delay - time.monotonic()))
-            for view in views:
-                key = view_key(view.kafka_cluster, view.topic, view.partition, view.broker)
-                self._producer.send(VIEWS, key=key.encode(), value=encode_record(view))
+            for row in rows:
+                if row.destination == "partition_views":
+                    self._producer.send(VIEWS, key=row.key, value=row.value)
