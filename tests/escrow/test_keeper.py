@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent import futures
 from typing import Any
 
 import pytest
+from kafka import TopicPartition
 from kafka.future import Future
 
 from tests.assess.test_leader_death import led
 from tests.verbs.salvage.logs import batch, sent
 from tidemark.core.errors import ClusterError
 from tidemark.core.records import View
-from tidemark.escrow.command import read_earlier
-from tidemark.escrow.copies import Copies, Key
-from tidemark.escrow.failures import Failures
-from tidemark.escrow.keeper import Keeper, Stored
+from tidemark.escrow import copies
+from tidemark.escrow.copies import Copies, Failures
+from tidemark.escrow.keeper import Keeper
 from tidemark.escrow.leader_reads import Read
-from tidemark.escrow.sealed import Seal
+from tidemark.escrow.sealed import Key, Seal, read_label
 from tidemark.kafka.topic_reader import Message
 from tidemark.record_log.batches import Batch, split_batches
 from tidemark.settings import Escrow, Settings
@@ -40,24 +39,21 @@ class Leader:
         self.asked: list[int] = []
         self.found: list[Read] = []
 
-    def read(self, wanted: Mapping[int, Mapping[Any, int]]) -> None:
-        for offsets in wanted.values():
-            for place, offset in offsets.items():
+    def read(self, wanted: Mapping[int, Mapping[Any, tuple[int, bool]]]) -> None:
+        for places in wanted.values():
+            for place, (offset, is_ending) in places.items():
                 self.asked.append(offset)
                 batches = [b for b in self.log if b.last_offset >= offset and not self.error][:4]
-                self.found.append(Read(place, offset, batches, 100, self.error))
+                is_doubled = is_ending and self.has_others
+                self.found.append(Read(place, offset, batches, 100, self.error, is_doubled))
 
-    def ask_members(self, wanted: Mapping[int, Mapping[Any, int]]) -> None:
-        if self.has_others:
-            self.found += [Read(place, None) for places in wanted.values() for place in places]
-
-    def answers(self, _seconds: float) -> dict[int, list[Read]]:
+    def answers(self, _seconds: float) -> list[Read]:
         found, self.found = self.found, []
-        return {1: found} if found else {}
+        return found
 
 
 class Topics:
-    """The Kafka of Tidemark's own topics: its topics, and a producer for them."""
+    """The Kafka of Tidemark's own topics: its topics, and a producer and administrator of them."""
 
     def __init__(self) -> None:
         self.records: list[Message] = []
@@ -65,35 +61,36 @@ class Topics:
         self.error: Exception | None = None
         self.refusal = ""
 
-    def name_for(self, cluster: str, topic: str) -> str:
-        return f"tidemark.escrow.{cluster}.{topic}"
+    def flush(self, _seconds: float = 0.0) -> None:
+        pass
 
-    def names(self) -> list[str]:
-        return ["tidemark.escrow.main.orders"] if self.records else []
+    close = flush
 
-    def ensure(self, _sizes: Mapping[str, int]) -> None:
-        if self.refusal:
-            raise ClusterError(self.refusal)
-
-    def read(self, _name: str) -> Iterator[Message]:
-        yield from self.records[self.start :]
-
-    def delete_before(self, offsets: Mapping[tuple[str, int], int]) -> None:
+    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> None:
         for place, offset in offsets.items():
             assert place == ("tidemark.escrow.main.orders", 0)
             self.start = max(self.start, offset)
 
-    def partitions_for(self, _name: str) -> None:
-        pass
-
-    def send(
-        self, _topic: str, value: bytes, key: bytes | None = None, *, partition: int
-    ) -> Future:
+    def send(self, _topic: str, value: bytes, key: bytes | None, *, partition: int) -> Future:
         message = Message(partition, len(self.records), key, value, 5_000)
         if self.error is not None:
             return Future().failure(self.error)
         self.records += [] if key is None else [message]
         return Future().success(message)
+
+
+class CopiesTo(Copies):
+    """Copies to made-up topics."""
+
+    topics: Topics
+
+    def _connect(self) -> None:
+        self._admin = self._producer = self.topics
+
+    def _prepare(self, wanted: Mapping[str, int]) -> None:
+        if wanted and self.topics.refusal:
+            raise ClusterError(self.topics.refusal)
+        self._sizes |= wanted
 
 
 class Rig:
@@ -102,8 +99,8 @@ class Rig:
         self.leader, self.topics = Leader(), topics or Topics()
         settings = Settings(escrow=Escrow(topics=["orders"], margin_records=10, **options))
         self.failures = Failures()
-        topics_of: Any = self.topics
-        self.copies = Copies(settings, Seal(None), topics_of, self.failures)
+        self.copies = CopiesTo(settings, Seal(None), self.failures)
+        self.copies.topics = self.topics
         reads: Any = {"main": self.leader}
         self.keeper = Keeper(settings, reads, self.copies, self.failures, lambda: self.now)
 
@@ -113,9 +110,8 @@ class Rig:
     def steps(self, count: int = 8) -> None:
         for _ in range(count):
             self.now += 1.0
-            self.copies._task_at, self.copies._producer = -9.0, self.topics
             self.keeper.step(0.0)
-            futures.wait([self.copies._task] if self.copies._task else [])
+            futures.wait([self.copies._round])
 
     @property
     def ranges(self) -> list[tuple[int, int, int | None]]:
@@ -148,7 +144,7 @@ def test_it_is_deleted_once_the_leader_says_that_another_replica_is_in_sync(rig:
     rig.leader.has_others = True
     rig.steps()
     assert (rig.ranges, rig.topics.start, rig.keeper.held) == ([], 10, {})
-    assert +rig.keeper.dropped == {}
+    assert +rig.keeper.counted == {"read": sum(len(each.data) for each in LOG[10:])}
 
 
 @pytest.mark.parametrize(
@@ -169,12 +165,12 @@ def test_it_is_kept_where_the_leader_may_lack_it(rig: Rig, view: View, start: in
     rig.now += 24 * 3600
     rig.steps()
     assert rig.ranges == []
-    assert rig.keeper.dropped["expired"] == (100 - start) // 5
+    assert rig.keeper.counted["expired"] == (100 - start) // 5
 
 
 @pytest.mark.parametrize(
     ("view", "count"),
-    [(led(missed_passes=3), 8), (led(leader=None), 8), (led({1: {"error": "timed_out"}}), 0)],
+    [(led(missed_passes=3), 8), (led(leader=None), 8), (led({1: {"error": "timed_out"}}), 1)],
 )
 def test_reading_ends_only_where_another_replica_is_seen_in_sync(
     rig: Rig, view: View, count: int
@@ -211,18 +207,16 @@ def test_the_oldest_goes_above_the_bound() -> None:
     rig.see(led(BEHIND, **ALONE))
     rig.steps()
     assert (rig.ranges, rig.topics.start) == ([(97, 100, 4)], 2)
-    assert rig.keeper.dropped["bytes"] == 2
+    assert rig.keeper.counted["bytes"] == 2
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
 def test_a_new_process_goes_on_behind_the_newest_copy(rig: Rig, is_deleted: bool) -> None:
     """It reads before it knows all that is held, and deletes only then."""
     later = Rig(rig.topics)
-    later.topics.records.append(Message(0, 10, b"of another writer", b"", None))
-    topics: Any = later.topics
-    held = read_earlier(topics, later.failures, threading.Event())
-    earlier = futures.Future[list[Stored]]()
-    later.keeper.recover([label for label, *_ in held[-1:]], earlier)
+    labels = [(read_label(each.key), each) for each in rig.topics.records]
+    held = [(label, len(each.value or b""), 5.0, each.offset) for label, each in labels if label]
+    later.keeper.recover([held[-1][0]])
     later.leader.log = [*LOG, *split_batches(batch(100, [sent(100)]), 0)[0]]
     later.see(led(BEHIND, **ALONE))
     later.steps()
@@ -230,18 +224,21 @@ def test_a_new_process_goes_on_behind_the_newest_copy(rig: Rig, is_deleted: bool
     if is_deleted:
         later.see(None)
     assert (later.ranges, later.topics.start) == ([], 0)
-    earlier.set_result(held)
+    later.keeper.take_over(held)
     later.steps()
     assert later.ranges == ([] if is_deleted else [(50, 101, 4)])
-    assert later.topics.start == (12 if is_deleted else 0)
+    assert later.topics.start == (11 if is_deleted else 0)
 
 
-def test_what_was_read_is_written_once_kafka_takes_it_also_without_the_leader() -> None:
+def test_what_was_read_is_written_once_kafka_takes_it_also_without_the_leader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(copies, "PAUSE_SECONDS", 0.0)
     rig = Rig()
     rig.leader.error, rig.topics.refusal = "timed_out", "no right to create"
     rig.see(led(BEHIND, **ALONE))
     rig.steps(3)
-    assert rig.failures["read from broker 1 of main"] == "timed_out (orders-0)"
+    assert rig.failures == {"read from leaders": "timed_out from broker 1 of main (orders-0)"}
     rig.leader.error = None
     rig.steps(3)
     assert (rig.ranges, list(rig.failures.values())) == ([], ["no right to create"])

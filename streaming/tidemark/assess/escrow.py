@@ -49,17 +49,11 @@ def is_doubled(view: View) -> bool:
     return is_known and any(r.broker in members and r.error is None for r in _others(view))
 
 
-def is_held_elsewhere(view: View, leader_epoch: int | None, end: int) -> bool:
-    """Whether records up to `end`, the last of this epoch, are in the log of the leader, and
-    another in-sync replica answers: it has every record that was committed since it joined.
+def is_led(view: View, leader_epoch: int | None, end: int) -> bool:
+    """Whether the log of the leader has the records up to `end`, the last of this epoch.
 
     False where that is unknown: before Kafka 2.1, or where the leader's lineage begins later.
     """
-    return is_doubled(view) and is_led(view, leader_epoch, end)
-
-
-def is_led(view: View, leader_epoch: int | None, end: int) -> bool:
-    """Whether the log of the leader has the records up to `end` of this epoch."""
     if view.leader is None or view.missed_passes or leader_epoch is None:
         return False
     if leader_epoch == view.leader_epoch:

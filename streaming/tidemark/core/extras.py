@@ -9,6 +9,7 @@ from tidemark.core.errors import ConfigError
 
 # Module -> the extra whose packages have it.
 EXTRAS: Final = {
+    "cryptography": "escrow",
     **dict.fromkeys(("jinja2", "markdown_it", "standardwebhooks"), "export"),
     **dict.fromkeys(("numpy", "pandas", "pyarrow", "pyspark"), "stream"),
 }

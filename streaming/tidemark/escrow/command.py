@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -26,24 +26,22 @@ from tidemark.command_line.options import (
 )
 from tidemark.command_line.signals import signals_call
 from tidemark.core.errors import ConfigError, WireError
+from tidemark.core.escrow import held_offsets
 from tidemark.core.identity import split_key
 from tidemark.core.records import View, decode_record
-from tidemark.escrow.copies import Copies, Key
-from tidemark.escrow.failures import Failures
+from tidemark.escrow.copies import Copies, Failures
+from tidemark.escrow.held import Held
 from tidemark.escrow.keeper import Keeper, Stored
 from tidemark.escrow.leader_reads import LeaderReads
-from tidemark.escrow.metrics import EscrowMetrics
-from tidemark.escrow.sealed import Seal
-from tidemark.escrow.topics import EscrowTopics, read_labelled
-from tidemark.kafka.client import checked_options
+from tidemark.escrow.sealed import Key, Seal, stored
 from tidemark.kafka.topic_reader import Message, TopicReader
+from tidemark.metrics import MetricRegistry
 from tidemark.settings import Cluster, Settings
 from tidemark.web.health import Health
 
 READ_SECONDS: Final = 0.05
 POLL_MS: Final = 20
 STUCK_SECONDS: Final = 120.0
-TRY_SECONDS: Final = 1.0
 
 log = structlog.get_logger()
 
@@ -57,14 +55,16 @@ def escrow(config: Path | None, command_config: Path | None) -> None:
     settings = load_long_running(config, command_config)
     settings.clusters = watched_clusters(settings)
     seal = Seal(settings.escrow.key_file)
-    for connection in (settings.kafka, *settings.clusters):
-        checked_options(connection)
-    stop, options, metrics = threading.Event(), settings.escrow, EscrowMetrics()
-    topics, failures = EscrowTopics(settings), Failures()
+    stop, options, metrics, failures = (
+        threading.Event(),
+        settings.escrow,
+        EscrowMetrics(),
+        Failures(),
+    )
     reads = {each.name: LeaderReads(each, options.bytes_per_second) for each in settings.clusters}
     with ExitStack() as stack:
         stack.enter_context(signals_call(stop.set))
-        copies = Copies(settings, seal, topics, failures)
+        copies = Copies(settings, seal, failures)
         stack.callback(copies.close)
         keeper = Keeper(settings, reads, copies, failures)
         health = Health(lambda: list(failures.values()))
@@ -74,20 +74,22 @@ def escrow(config: Path | None, command_config: Path | None) -> None:
             )
             stack.callback(server.close)
         # What is held takes long to read, and the leader may die meanwhile.
-        thread = stack.enter_context(ThreadPoolExecutor(1, "escrow-recovery"))
+        thread = stack.enter_context(ThreadPoolExecutor(2, "escrow-recovery"))
         stack.callback(stop.set)
-        newest = thread.submit(topics.newest)
-        earlier = thread.submit(read_earlier, EscrowTopics(settings), failures, stop)
+        newest = thread.submit(read_stored, settings, failures, stop, newest=True)
+        earlier = thread.submit(read_stored, settings, failures, stop)
         views = stack.enter_context(TopicReader(settings.kafka, settings.topics.partition_views))
         all_views = {message.key: message for message in views.read_to_end()}
-        keeper.recover(newest.result(), earlier)
+        keeper.recover(label for label, *_ in newest.result())
         take_views(keeper, settings, all_views.values())
         log.info("keeping second copies", clusters=[c.name for c in settings.clusters])
         while not stop.is_set():
             with health.step("a step of the escrow", STUCK_SECONDS):
                 take_views(keeper, settings, views.poll(POLL_MS))
-                keeper.step(READ_SECONDS)
-            metrics.update(keeper, time.time())
+                if keeper.step(READ_SECONDS):
+                    metrics.update(keeper, time.time())
+            if not keeper.is_recovered and earlier.done():
+                keeper.take_over(earlier.result())
 
 
 def watched_clusters(settings: Settings) -> list[Cluster]:
@@ -96,9 +98,8 @@ def watched_clusters(settings: Settings) -> list[Cluster]:
         raise ConfigError("escrow.topics is empty: name the topics of which records may be copied.")
     own = set(settings.kafka.bootstrap_servers)
     found = [each for each in settings.clusters if own.isdisjoint(each.bootstrap_servers)]
-    for cluster in settings.clusters:
-        if cluster not in found:
-            log.warning("no escrow: it would lie on the same brokers", cluster=cluster.name)
+    for cluster in [each for each in settings.clusters if each not in found]:
+        log.warning("no escrow: it would lie on the same brokers", cluster=cluster.name)
     if not found:
         raise ConfigError(
             "the escrow needs a Kafka that is not the watched one: set kafka.bootstrap_servers to "
@@ -107,17 +108,24 @@ def watched_clusters(settings: Settings) -> list[Cluster]:
     return found
 
 
-def read_earlier(topics: EscrowTopics, failures: Failures, stop: threading.Event) -> list[Stored]:
-    """What an earlier process stored, the oldest first. Tries until Kafka gives all of it."""
+def read_stored(
+    settings: Settings, failures: Failures, stop: threading.Event, *, newest: bool = False
+) -> list[Stored]:
+    """What an earlier process stored, the oldest first. Tries until Kafka gives all of it.
+
+    With `newest` it tries once for the newest of each partition: of those that it does not get,
+    some records are read again.
+    """
     found: list[Stored] = []
 
     def read() -> None:
-        found[:] = [
-            (label, len(each.value or b""), (each.timestamp or 0) / 1000, each.offset)
-            for label, each in takewhile(lambda _: not stop.is_set(), read_labelled(topics))
-        ]
+        found.clear()
+        for label, each in stored(settings, newest=newest):
+            if stop.is_set():
+                break
+            found.append((label, len(each.value or b""), each.timestamp / 1000, each.offset))
 
-    while not failures.attempt("read what is held", read) and not stop.wait(TRY_SECONDS):
+    while not failures.attempt("read what is held", read) and not (newest or stop.wait(1.0)):
         pass
     return found
 
@@ -147,3 +155,43 @@ def opted_in(settings: Settings, key: bytes | None) -> Key | None:
     if not is_watched or found[1].startswith(settings.topics.escrow):
         return None
     return found if any(re.fullmatch(p, found[1]) for p in settings.escrow.topics) else None
+
+
+# Of what is held of one topic.
+VALUES: Final[dict[str, Callable[[list[Held], float], float]]] = {
+    "tidemark_escrow_held_records": lambda all_held, _: sum(
+        held_offsets(h.ranges, 0, None) for h in all_held
+    ),
+    "tidemark_escrow_held_bytes": lambda all_held, _: sum(h.size for h in all_held),
+    "tidemark_escrow_behind_records": lambda all_held, _: sum(h.behind for h in all_held),
+    "tidemark_escrow_oldest_seconds": lambda all_held, now: max(
+        max(0.0, now - h.batches[0].stored_at) if h.batches else 0.0 for h in all_held
+    ),
+}
+
+
+class EscrowMetrics:
+    """Served on `escrow.listen`, by cluster and topic; none where nothing is held."""
+
+    def __init__(self) -> None:
+        self.registry = registry = MetricRegistry()
+        registry.describe_process("escrow")
+        self._gauges = {name: registry.gauge(name) for name in VALUES}
+        self._read = registry.counter("tidemark_escrow_read_bytes_total")
+        self._dropped = registry.counter("tidemark_escrow_dropped_batches_total")
+        for reason in ("bytes", "expired", "oversized"):
+            self._dropped.labels(reason)
+
+    def update(self, keeper: Keeper, now: float) -> None:
+        """What `keeper` has counted is counted here from then on."""
+        by_topic: dict[tuple[str, str], list[Held]] = defaultdict(list)
+        for (cluster, topic, _), held in keeper.held.items():
+            by_topic[cluster, topic].append(held)
+        for name, value in VALUES.items():
+            self._gauges[name].clear()
+            for labels, all_held in by_topic.items():
+                self._gauges[name].labels(*labels).set(value(all_held, now))
+        self._read.inc(keeper.counted.pop("read", 0))
+        for reason, count in keeper.counted.items():
+            self._dropped.labels(reason).inc(count)
+        keeper.counted.clear()

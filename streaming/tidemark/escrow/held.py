@@ -6,15 +6,14 @@ an offset in the log of the escrow's topic says which.
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from tidemark.assess.escrow import is_held_elsewhere, is_led
-from tidemark.core.escrow import HeldRange, held_offsets
+from tidemark.assess.escrow import copy_from, is_doubled, is_led
+from tidemark.core.escrow import HeldRange
 from tidemark.core.records import View
 
 # Of one partition. A batch takes about 150 bytes of memory.
@@ -47,15 +46,12 @@ class Held:
     leader: int | None = None
     position: int | None = None
     high_watermark: int | None = None
+    # Why the leader gave nothing when it was asked last.
+    error: str | None = None
     # Of the newest copy, its end and leader epoch; a new process knows it before all others.
     newest: tuple[int, int | None] | None = None
-    # Another replica is in sync by the view (False), and as the leader says too (True).
-    is_ended: bool | None = None
-
-    @property
-    def records(self) -> int:
-        """Offsets of which there is a copy, each counted once."""
-        return held_offsets(self.ranges, 0, None)
+    # Another replica is in sync by the view. Once the leader says so too, there is no position.
+    is_ending: bool = False
 
     @property
     def behind(self) -> int:
@@ -88,24 +84,33 @@ class Held:
                 self.ranges.appendleft((batch.end, end, epoch))
         return at
 
-    def read_from(self, view: View, start: int) -> None:
-        """Reading goes on behind what is held where the leader has just that, else at `start`."""
-        end, epoch = self.newest or (0, None)
-        is_continued = self.newest is None or is_led(view, epoch, end)
-        if self.position is None or not (is_continued or self.leader == view.leader):
-            self.position = max(start, end) if is_continued else start
-        self.leader, self.is_ended = view.leader, None
+    def see(self, view: View, margin: int) -> None:
+        """Begins, goes on or ends; where nothing is known, reading goes on."""
+        self.view, start = view, copy_from(view, margin)
+        is_other = self.leader != view.leader
+        if start is not None:
+            # Behind what is held where the leader has just that, else at `start`.
+            end, epoch = self.newest or (0, None)
+            is_continued = self.newest is None or is_led(view, epoch, end)
+            if self.position is None or (is_other and not is_continued):
+                self.position = max(start, end) if is_continued else start
+            self.leader, self.is_ending = view.leader, False
+        elif is_doubled(view) and (is_other or not self.is_ending):
+            # The leader is asked once more: views are some seconds old.
+            self.position = view.high_watermark if self.position is None else self.position
+            self.leader, self.is_ending = view.leader, self.position is not None
 
     def needless(self) -> int:
-        """How many of the oldest batches were deleted, or another in-sync replica has."""
+        """How many of the oldest batches were deleted, or another in-sync replica has.
+
+        By the leader one is in sync, after all was read, and the leader has them itself.
+        """
         view = self.view
         if view is None:
             return 0
-        start, is_ended = view.log_start_offset or 0, self.is_ended is True
+        start, is_ended = view.log_start_offset or 0, self.is_ending and self.position is None
         return self._oldest(
-            lambda b: (
-                b.end <= start or (is_ended and is_held_elsewhere(view, b.leader_epoch, b.end))
-            )
+            lambda b: b.end <= start or (is_ended and is_led(view, b.leader_epoch, b.end))
         )
 
     def expired(self, before: float) -> int:
@@ -115,17 +120,3 @@ class Held:
 
     def _oldest(self, goes: Callable[[HeldBatch], bool]) -> int:
         return sum(1 for _ in takewhile(goes, self.batches))
-
-
-def oldest_first(all_held: Iterable[Held], bound: int) -> Counter[int]:
-    """By its place, how many of the oldest batches of each go so that `bound` bytes remain."""
-    held = list(all_held)
-    surplus, counts = sum(each.size for each in held) - bound, Counter[int]()
-    by_age = heapq.merge(
-        *([(b.stored_at, n, b.at, b.size) for b in each.batches] for n, each in enumerate(held))
-    )
-    while surplus > 0:
-        _, number, _, size = next(by_age)
-        counts[number] += 1
-        surplus -= size
-    return counts

@@ -9,21 +9,35 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from kafka import TopicPartition
+from kafka import errors as kafka_errors
 from msgspec import Struct
 
-from tidemark.core.errors import ConfigError
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.kafka.client import explain, make_consumer
+from tidemark.settings import Settings
 
 _NONCE_BYTES: Final = 12
 _KEY_BYTES: Final = 32
 MAKE_KEY: Final = "openssl rand -base64 32"
 
+# Records that are unpacked at once.
+MAX_RECORDS: Final = 32
+POLL_MS: Final = 200
+# Topics that give nothing for so long before their end cannot be read. For the newest records of
+# all of them nobody waits as long.
+SILENT_SECONDS: Final = 15.0
+NEWEST_SECONDS: Final = 2.0
 
-class SealError(Exception):
-    """A record that is none of the escrow's, or whose batch cannot be opened; the text says why."""
+# A partition of which copies are kept: cluster, topic and number.
+Key = tuple[str, str, int]
 
 
 class Label(Struct, kw_only=True, omit_defaults=True, frozen=True):
@@ -39,29 +53,35 @@ class Label(Struct, kw_only=True, omit_defaults=True, frozen=True):
     leader_epoch: int | None = None
     sealed_with: str | None = None
 
+    @property
+    def place(self) -> Key:
+        return self.cluster, self.topic, self.partition
+
 
 _decoder: Final = msgspec.json.Decoder(Label)
 
 
-def read_label(key: bytes | None) -> Label:
-    """Raises SealError."""
+def read_label(key: bytes | None) -> Label | None:
+    """None: the record is none of the escrow's."""
     try:
         return _decoder.decode(key or b"")
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise SealError("a record without a label of the escrow") from None
+        return None
 
 
 class Seal:
     """Encrypts with the key of a file; without one, batches stay as they are."""
 
     def __init__(self, key_file: str | None) -> None:
-        """Raises ConfigError for a file without a key, and without the library."""
+        """Raises ConfigError for a file without a key, ModuleNotFoundError without the library."""
         self.name: str | None = None
         self._cipher: Any = None
         if key_file is not None:
             key = _read_key(key_file)
             self.name = hashlib.sha256(key).hexdigest()[:16]
-            self._cipher = _aes_gcm()(key)
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+            self._cipher = AESGCM(key)
 
     def close(self, label: Label, batch: bytes) -> tuple[bytes, bytes]:
         """Key and value of the record."""
@@ -71,21 +91,22 @@ class Seal:
         nonce = os.urandom(_NONCE_BYTES)
         return key, nonce + self._cipher.encrypt(nonce, batch, key)
 
-    def open(self, key: bytes, value: bytes) -> bytes:
-        """The batch. Raises SealError."""
-        name = read_label(key).sealed_with
-        if name is None:
+    def open(self, label: Label, key: bytes, value: bytes) -> bytes:
+        """The batch. `key`: the record's, of which `label` was read. Raises ConfigError."""
+        if label.sealed_with is None:
             return value
-        if name != self.name:
-            raise SealError(
-                f"it is encrypted with the key {name}; escrow.key_file "
-                + ("is not set" if self.name is None else f"has the key {self.name}")
-            )
-        try:
-            return bytes(self._cipher.decrypt(value[:_NONCE_BYTES], value[_NONCE_BYTES:], key))
-        except Exception:
+        reason = f"encrypted with the key {label.sealed_with}; escrow.key_file " + (
+            "is not set" if self.name is None else f"has the key {self.name}"
+        )
+        if label.sealed_with == self.name:
+            reason = "damaged: its encryption does not fit"
             # cryptography's InvalidTag, and ValueError for too few bytes.
-            raise SealError("it is damaged: its encryption does not fit") from None
+            with suppress(Exception):
+                return bytes(self._cipher.decrypt(value[:_NONCE_BYTES], value[_NONCE_BYTES:], key))
+        raise ConfigError(
+            f"{label.topic}-{label.partition} offset {label.start} in escrow: it is {reason}. Set "
+            "escrow.key_file to the key that the escrow had then."
+        )
 
 
 def _read_key(key_file: str) -> bytes:
@@ -103,12 +124,33 @@ def _read_key(key_file: str) -> bytes:
     return key
 
 
-def _aes_gcm() -> Any:
+def stored(settings: Settings, *, newest: bool = False) -> Iterator[tuple[Label, Any]]:
+    """What all topics hold now that this user may see, or the newest record of each partition.
+
+    With its label kafka-python's ConsumerRecord; those of another writer are left out. Raises
+    ClusterError, also where nothing came for a while.
+    """
+    consumer = make_consumer(
+        settings.kafka, group_id=None, enable_auto_commit=False, max_poll_records=MAX_RECORDS
+    )
     try:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-    except ImportError:
-        raise ConfigError(
-            "escrow.key_file needs the package cryptography: pip install cryptography, or install "
-            "the extra `escrow`."
-        ) from None
-    return AESGCM
+        names = [name for name in consumer.topics() if name.startswith(settings.topics.escrow)]
+        places = [TopicPartition(n, p) for n in names for p in consumer.partitions_for_topic(n)]
+        starts, ends = consumer.beginning_offsets(places), consumer.end_offsets(places)
+        left = {place for place in places if ends[place] > starts[place]}
+        consumer.assign(list(left))
+        for place in left:
+            consumer.seek(place, ends[place] - 1 if newest else starts[place])
+        arrived_at = time.monotonic()
+        while left:
+            for records in consumer.poll(POLL_MS).values():
+                arrived_at = time.monotonic()
+                labelled = ((read_label(record.key), record) for record in records)
+                yield from ((label, record) for label, record in labelled if label is not None)
+            left = {place for place in left if consumer.position(place) < ends[place]}
+            if time.monotonic() - arrived_at > (NEWEST_SECONDS if newest else SILENT_SECONDS):
+                raise ClusterError(f"no record of {min(left).topic} came. Is a broker down?")
+    except kafka_errors.KafkaError as error:
+        raise ClusterError(f"cannot read what is in escrow: {explain(error)}.") from None
+    finally:
+        consumer.close(autocommit=False)

@@ -94,8 +94,7 @@ def ensure_topics(
             for name, state in states.items()
             if state.partitions is None and not state.denied
         }
-        if missing:
-            _create(admin, missing, topics, needed)
+        create_topics(admin, missing, topics, needed)
         for line in time_lines(admin, topics.replica_state, connection.bootstrap_servers):
             log.warning(line.strip())
 
@@ -215,7 +214,14 @@ def denial(name: str) -> str:
     )
 
 
-def _create(admin: Any, missing: Specifications, topics: Topics, needed: Collection[str]) -> None:
+def create_topics(
+    admin: Any, missing: Specifications, topics: Topics, needed: Collection[str]
+) -> None:
+    """Creates those `missing`, and waits for them.
+
+    One that this user may not create is left out where it is not `needed`. Raises ClusterError,
+    KafkaError.
+    """
     request = {
         name: {
             "num_partitions": partitions,
@@ -224,9 +230,8 @@ def _create(admin: Any, missing: Specifications, topics: Topics, needed: Collect
         }
         for name, (partitions, configuration) in missing.items()
     }
-    answer = admin.create_topics(request, raise_errors=False)
     created = []
-    for topic in answer["topics"]:
+    for topic in admin.create_topics(request, raise_errors=False)["topics"] if missing else ():
         code = topic["error_code"]
         if code in {0, kafka_errors.TopicAlreadyExistsError.errno}:
             created.append(topic["name"])

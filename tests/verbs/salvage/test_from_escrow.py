@@ -8,9 +8,9 @@ import pytest
 
 from tests.verbs.run import outcome, tidemark
 from tests.verbs.salvage.logs import batch, sent
-from tidemark.escrow.sealed import Label, Seal
-from tidemark.escrow.topics import EscrowTopics
+from tidemark.escrow.sealed import Label, Seal, read_label
 from tidemark.kafka.topic_reader import Message
+from tidemark.verbs.salvage import from_escrow
 
 # Offsets of one batch each, and their epochs, as they were read: some twice, then those of an
 # unclean leader, which wrote other records at 14, and of another partition.
@@ -35,8 +35,11 @@ def messages(cluster: str = "main") -> Iterator[Message]:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
     found = list(messages())
-    monkeypatch.setattr(EscrowTopics, "names", lambda _: ["tidemark.escrow.main.orders"])
-    monkeypatch.setattr(EscrowTopics, "read", lambda *_: iter(found))
+    monkeypatch.setattr(
+        from_escrow,
+        "stored",
+        lambda _: ((label, each) for each in found if (label := read_label(each.key)) is not None),
+    )
     return found
 
 
@@ -96,7 +99,7 @@ def test_a_mistake_is_one_line_with_its_cure(
 def test_another_key_is_named(held: list[Message]) -> None:
     label = Label(cluster="main", topic="orders", partition=0, start=1, end=3, sealed_with="a key")
     key, value = Seal(None).close(label, b"")
-    held[:] = [Message(0, 0, key.replace(b"}", b',"sealed_with":"abc"}'), value, None)]
+    held[:] = [Message(0, 0, key.replace(b"}", b',"sealed_with":"abc"}'), value, 0)]
     run = ("--from", "1", "--to", "2", "--partition", "orders:0")
     _, done = outcome("salvage", "--from-escrow", *run)
     assert "it is encrypted with the key abc; escrow.key_file is not set" in done.err

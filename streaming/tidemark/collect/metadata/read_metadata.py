@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from kafka.protocol.metadata import MetadataRequest
@@ -22,9 +24,16 @@ from tidemark.collect.codecs.metadata_image import (
     TopicMetadata,
     topic_id_text,
 )
-from tidemark.collect.connect.connection import GARBLED, BrokerConnection, NoAnswerError
+from tidemark.collect.connect.connection import (
+    GARBLED,
+    BrokerConnection,
+    ConnectionPool,
+    NoAnswerError,
+)
 from tidemark.core.errors import WireError
+from tidemark.core.events import UNREACHABLE
 from tidemark.kafka.topics import FIRST_WITHOUT_CREATION
+from tidemark.settings import parse_address
 
 
 async def read_metadata(
@@ -48,6 +57,17 @@ async def read_metadata(
         decoded.brokers,
         decoded.topics,
     )
+
+
+async def first_metadata(
+    connections: ConnectionPool, servers: Iterable[str], names: list[str] | None, seconds: float
+) -> MetadataImage:
+    """By the first bootstrap server that answers. Raises NoAnswerError where none does."""
+    for number, server in enumerate(servers):
+        connection = connections.get(-1 - number, *parse_address(server))
+        with suppress(NoAnswerError):
+            return await read_metadata_of(await connection.ready(seconds), names, seconds)
+    raise NoAnswerError(UNREACHABLE)
 
 
 async def read_metadata_of(

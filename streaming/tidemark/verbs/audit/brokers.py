@@ -22,7 +22,7 @@ from tidemark.collect.codecs.topic_configuration import TopicConfiguration
 from tidemark.collect.connect.connection import BrokerConnection, Network, NoAnswerError
 from tidemark.collect.metadata.admin_queries import read_configurations
 from tidemark.collect.metadata.broker_queries import identify
-from tidemark.collect.metadata.read_metadata import read_metadata_of
+from tidemark.collect.metadata.read_metadata import first_metadata
 from tidemark.collect.metadata.read_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -35,7 +35,7 @@ from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import OK
 from tidemark.kafka.client import checked_options
 from tidemark.record_log.segments import Place
-from tidemark.settings import Cluster, parse_address
+from tidemark.settings import Cluster
 from tidemark.verbs.audit.source import Partition, Position
 
 ANSWER_SECONDS: Final = 10.0
@@ -127,17 +127,14 @@ class BrokerSource:
             return error.outcome
 
     async def _read_image(self) -> MetadataImage:
-        """Metadata of the first bootstrap server that answers."""
-        for number, server in enumerate(self._cluster.bootstrap_servers):
-            connection = self._connections.get(-1 - number, *parse_address(server))
-            with suppress(NoAnswerError):
-                ready = await connection.ready(ANSWER_SECONDS)
-                self._image = await read_metadata_of(ready, None, ANSWER_SECONDS)
-                return self._image
-        servers = ", ".join(self._cluster.bootstrap_servers)
-        raise ClusterError(
-            f"no metadata from {servers}: check that the brokers run, and try again."
-        )
+        servers = self._cluster.bootstrap_servers
+        try:
+            self._image = await first_metadata(self._connections, servers, None, ANSWER_SECONDS)
+        except NoAnswerError:
+            raise ClusterError(
+                f"no metadata from {', '.join(servers)}: check that the brokers run, and try again."
+            ) from None
+        return self._image
 
     async def _read_configurations(self, topics: Iterable[str]) -> dict[str, TopicConfiguration]:
         """Nothing where it is not allowed, or by brokers that are too old."""

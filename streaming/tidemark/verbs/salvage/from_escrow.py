@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import rfc3339, table
-from tidemark.escrow.sealed import Label, Seal, SealError
-from tidemark.escrow.topics import EscrowTopics, read_labelled
-from tidemark.kafka.topic_reader import Message
+from tidemark.escrow.sealed import Label, Seal, stored
 from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
 
@@ -22,7 +21,7 @@ def held_lines(settings: Settings, cluster: str | None) -> list[str]:
     found: dict[tuple[str, str, int | None], list[tuple[int, int, int, float]]] = defaultdict(list)
     for label, message in _copies(settings, cluster, None):
         found[label.cluster, f"{label.topic}-{label.partition}", label.leader_epoch].append(
-            (label.start, label.end, len(message.value or b""), (message.timestamp or 0) / 1000)
+            (label.start, label.end, len(message.value or b""), message.timestamp / 1000)
         )
     rows = [
         (
@@ -58,15 +57,8 @@ def escrow_folders(
         clusters.add(label.cluster)
         if len(clusters) > 1:
             raise ConfigError("the escrow holds records of several clusters; give --cluster NAME.")
-        try:
-            batch = seal.open(message.key or b"", message.value or b"")
-        except SealError as error:
-            raise ConfigError(
-                f"{label.topic}-{label.partition} offset {label.start} in escrow: {error}. Set "
-                "escrow.key_file to the key that the escrow had then."
-            ) from None
         logs = ends[place]
-        before = logs[-1] if logs else (-1, None)
+        before = logs[-1] if logs else (-1, -1)
         is_next = label.start == before[0] or label.leader_epoch == before[1]
         if not is_next or label.start < before[0]:
             logs.append(before)
@@ -74,7 +66,7 @@ def escrow_folders(
         log = folder / str(len(logs)) / f"{label.topic}-{label.partition}"
         log.mkdir(parents=True, exist_ok=True)
         with (log / f"{0:020d}.log").open("ab") as segment:
-            segment.write(batch)
+            segment.write(seal.open(label, message.key, message.value or b""))
     if not ends:
         names = ", ".join(f"{topic}-{number}" for topic, number in sorted(places))
         raise ClusterError(f"the escrow holds no record of {names}.")
@@ -83,8 +75,8 @@ def escrow_folders(
 
 def _copies(
     settings: Settings, cluster: str | None, places: Collection[Place] | None
-) -> Iterator[tuple[Label, Message]]:
-    for label, message in read_labelled(EscrowTopics(settings)):
+) -> Iterator[tuple[Label, Any]]:
+    for label, message in stored(settings):
         is_wanted = places is None or (label.topic, label.partition) in places
         if is_wanted and cluster in (None, label.cluster):
             yield label, message
