@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
 import structlog
 
+from tidemark.assess.while_down import WHILE_DOWN, cost_of_saving
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.core.records import Alert, View
 from tidemark.kafka.attempts import Attempts
@@ -29,6 +30,7 @@ from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table, bound_time
 from tidemark_exporters.http_server import Site, serve_site
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
+from tidemark_exporters.notify.offsets import Position
 from tidemark_exporters.notify.seen_ids import SeenIds
 from tidemark_exporters.notify.shadow import ShadowClient, ShadowFile
 from tidemark_exporters.pages.alerts import read_past_alerts
@@ -325,13 +327,22 @@ class Exporter:
             ]
             if records:
                 with self._failures.guard("alert", "all receivers"):
-                    self.delivery.alerts(records)
+                    self.delivery.alerts(self._with_costs(records))
             self._check_caught_up(ALERTS, self._alerts)
             now = time.monotonic()
             if now >= next_refresh:
                 self._refresh_delivery()
                 next_refresh = now + TICK_SECONDS
         self._alerts.close()
+
+    def _with_costs(self, records: list[tuple[Alert, Position]]) -> list[tuple[Alert, Position]]:
+        """With what it costs to keep the broker down that an alert asks to save, where known."""
+        views_on = lru_cache(maxsize=None)(self.table.views_on)
+        for alert, _ in [] if self._waiting else records:
+            cost = cost_of_saving(alert, views_on)
+            if cost is not None:
+                alert.annotations[WHILE_DOWN] = cost
+        return records
 
     def _count_alert(self, message: Message, record: object) -> Alert | None:
         """The record as an alert; counted when it is newer than this process and not repeated."""

@@ -273,7 +273,7 @@ def test_the_log_that_is_saved_and_read_is_the_old_leaders(name: str) -> None:
     named = [(line, re.findall(r"/broker-(\d+)", line)) for line in walked(alert)]
     assert {broker for _, brokers in named for broker in brokers} == {"1"}
     for program in ("mkdir", "cp", "tidemark salvage", "kafka-dump-log.sh"):
-        assert any(line.startswith(program) and brokers for line, brokers in named), program
+        assert any(program in line and brokers for line, brokers in named), program
 
 
 def test_no_command_saves_the_log_of_the_broker_in_the_label() -> None:

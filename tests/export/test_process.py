@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from tests.dashboards.stage import Reader, Topic
 from tests.export.make import NOW, alert, samples_of, view
 from tidemark.core.errors import ClusterError, TidemarkError
-from tidemark.core.records import encode_record
+from tidemark.core.records import ReplicaView, encode_record
 from tidemark.detect.thresholds import Detection, Override
 from tidemark.kafka.topic_reader import Message
 from tidemark.settings import Cluster, Receiver, Settings
@@ -145,6 +145,23 @@ def test_new_alerts_are_counted_once(make: Callable[..., Exporter]) -> None:
     found = values(exporter)
     assert found["tidemark_alerts_fired_total east KafkaFollowerLag warning"] == 0
     assert found["tidemark_alerts_fired_total east KafkaOffline critical"] == 1
+
+
+def test_an_alert_is_delivered_with_what_it_costs_to_keep_a_broker_down(
+    make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replicas = [ReplicaView(broker=1, error="refused"), ReplicaView(broker=2, log_end_offset=9)]
+    lost = alert("KafkaCommittedDataLoss")
+    lost.evidence = {"leader_before": 1, "leader": 2}
+    exporter = make({"tidemark.alerts": [[message(0, lost)]]}, {"tidemark.alerts": 1})
+    exporter._waiting.clear()
+    seen = view(replicas=replicas, leader=2, in_sync_replicas=[2, 3])
+    exporter.table.apply("east/orders/0", seen)
+    delivered: list[Any] = []
+    monkeypatch.setattr(exporter.delivery, "alerts", delivered.extend)
+    exporter._read_alerts()
+    text = "While broker 1 is down, 1 partition lacks its replica: 1 at min ISR."
+    assert delivered[0][0].annotations["while_down"] == text
 
 
 def test_alerts_of_a_topic_that_was_created_again_are_new(make: Callable[..., Exporter]) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
+import os
 import shlex
 import subprocess
 from http import HTTPStatus
+from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
@@ -12,7 +15,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.docs.test_docs import anchors
 from tests.pages.make import site
-from tests.pages.markup import page
+from tests.pages.markup import body, page
 from tidemark_exporters.pages.documentation import CHAPTERS, DOCUMENTS, PAGES, runbooks
 from tidemark_exporters.pages.runbook_values import fill
 
@@ -114,6 +117,24 @@ def test_an_address_in_the_former_page_leads_on_to_the_chapter() -> None:
     )
 
 
+@pytest.mark.parametrize(("host", "saved"), [(1, {"broker-1"}), (3, {"broker-3"}), (13, set())])
+def test_the_commands_save_the_log_of_each_holder_and_of_no_other(
+    host: int, saved: set[str], tmp_path: Path
+) -> None:
+    (tmp_path / "data" / "a-0").mkdir(parents=True)
+    (tmp_path / "data" / "meta.properties").write_text(f"version=1\nnode.id={host}\n")
+    (tmp_path / "data" / "recovery-point-offset-checkpoint").touch()
+    values = {"topic": "a", "partition": 0, "old_leader": 1, "holders": "1,3"}
+    text = body(site(), "/docs/runbooks/kafkacommitteddataloss", **values)
+    shown = html.unescape(text.partition('<code class="language-sh">')[2].partition("</code>")[0])
+    where = {"SAFE": str(tmp_path / "safe"), "LOGDIR": str(tmp_path / "data")}
+    subprocess.run(["sh", "-c", shown], env={**os.environ, **where}, check=False)
+    assert {path.name for path in tmp_path.glob("safe/*")} == saved
+    assert {path.name for path in tmp_path.glob("safe/*/*")} == (
+        {"a-0", "meta.properties", "recovery-point-offset-checkpoint"} if saved else set()
+    )
+
+
 @pytest.mark.parametrize(
     ("path", "query", "status"),
     [
@@ -127,6 +148,7 @@ def test_an_address_in_the_former_page_leads_on_to_the_chapter() -> None:
         ("/docs/guide", "topic=a", HTTPStatus.BAD_REQUEST),
         ("/docs/runbooks", "q=1", HTTPStatus.BAD_REQUEST),
         ("/docs/runbooks/kafkaoffline", "old_leader=$(id)", HTTPStatus.BAD_REQUEST),
+        ("/docs/runbooks/kafkaoffline", "holders=1,$(id)", HTTPStatus.BAD_REQUEST),
         ("/docs/runbooks/kafkaoffline", "topic=a%1b%5b201~b", HTTPStatus.BAD_REQUEST),
         ("/docs/runbooks/kafkaoffline", f"topic={'a' * 256}", HTTPStatus.BAD_REQUEST),
     ],

@@ -38,6 +38,8 @@ LOSES_NOTHING = re.compile(
     r"every committed record|no committed record is lost(?! besides)|No loss of committed records"
 )
 
+COST = re.compile(r"While broker \d+ is down, .*? replica(?:: [^.]*)?\.")
+
 
 def lines_of(name: str) -> list[bytes]:
     folder, _, file = name.partition("/")
@@ -93,6 +95,9 @@ def test_every_answer_tells_an_open_loss_and_none_denies_it(name: str, tmp_path:
             "top": shown_by_top(lines, view),
             "timeline": outcome("timeline", *asked, *where, "--width", "300")[1].out,
         }
+        costs = {verb: COST.findall(" ".join(answer.split())) for verb, answer in answers.items()}
+        assert costs["page"] == costs["timeline"]
+        assert set(costs["page"]) <= set(costs["top"])
         for verb, answer in answers.items():
             text = " ".join(answer.split())
             for loss in losses:

@@ -18,7 +18,7 @@ from tidemark.assess.candidates import LagThreshold
 from tidemark.core.records import OpenAlert, View
 from tidemark.detect.thresholds import Detection
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
-from tidemark_exporters.export.partition_row import PartitionRow
+from tidemark_exporters.export.partition_row import PartitionRow, views_on
 from tidemark_exporters.export.partition_status import (
     PartitionProgress,
     PartitionStatus,
@@ -94,6 +94,12 @@ class Table:
         else:
             self.clusters[key] = view
         self.newest[view.kafka_cluster] = max(view.at, self.newest.get(view.kafka_cluster, 0.0))
+
+    def views_on(self, cluster: str, broker: int) -> list[View]:
+        """Also for another thread than the one that applies."""
+        keys = self.unhealthy.copy()
+        rows = (row for key in keys if (row := self.partitions.get(key)) is not None)
+        return views_on(rows, cluster, broker)
 
     def open_alerts(self) -> list[OpenAlert]:
         """The open alerts of all views."""

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from tidemark.assets import read_asset
 from tidemark_exporters.pages.query import NotFoundError, quote
-from tidemark_exporters.pages.runbook_values import VARIABLE, Values, fill
+from tidemark_exporters.pages.runbook_values import VARIABLE, Values, fill_for_each
 from tidemark_exporters.pages.text import page_address
 
 # Name in the address -> title. Each is docs/<name>.md.
@@ -129,7 +129,7 @@ def _name_headings(tokens: list[Token]) -> list[tuple[int, str, str]]:
 def _fill_in(token: Token, values: dict[str, str]) -> None:
     """The renderer escapes what is filled in."""
     if token.type == "fence":
-        token.content = fill(token.content, values)
+        token.content = fill_for_each(token.content, values)
     for child in token.children or []:
         named = VARIABLE.fullmatch(child.content) if child.type == "code_inline" else None
         if named is not None:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from tidemark.assess.health import HEALTHY, alert_level
 from tidemark.assess.losses import LOSS
 from tidemark.assess.risky_configuration import RiskCount
+from tidemark.assess.while_down import cost_of_saving, while_down
 from tidemark.core.records import Alert
 from tidemark_exporters.pages import listing
 from tidemark_exporters.pages.alerts import AlertHistory, select_alerts
@@ -149,7 +150,9 @@ def partition(request: PageRequest) -> Context:
         **leadership(view, request.snapshot.now, request.snapshot.lag_threshold(view.topic)),
         **incident(view, [*request.snapshot.open_alerts, *past, *of_brokers], request.snapshot.now),
         "alerts": alerts,
-        "urgent": _urgent(alerts),
+        "urgent": [
+            (each, cost_of_saving(each, request.snapshot.views_on)) for each in _urgent(alerts)
+        ],
         "past": past[:MAX_PAST_ALERTS],
     }
 
@@ -233,8 +236,20 @@ def document(name: str, request: PageRequest) -> Context:
     if not is_runbook:
         Query(request.raw_query, ())
     values = read_values(request.raw_query) if is_runbook else ()
-    single = is_runbook and name != RUNBOOKS
-    return {**read_document(name, values)._asdict(), "values": dict(values), "is_single": single}
+    single, given = is_runbook and name != RUNBOOKS, dict(values)
+    return {
+        **read_document(name, values)._asdict(),
+        "values": given,
+        "is_single": single,
+        "while_down": _while_down(given, request.snapshot),
+    }
+
+
+def _while_down(given: Mapping[str, str], snapshot: TableSnapshot) -> str | None:
+    if not {"cluster", "old_leader"} <= given.keys():
+        return None
+    broker = int(given["old_leader"])
+    return while_down(broker, snapshot.views_on(given["cluster"], broker))
 
 
 # Path below the root -> (template, its variables); a document is below PREFIX.

@@ -12,6 +12,8 @@ from tidemark_exporters.pages.query import BadRequestError, Query
 # Parameters of the address, each the name of a variable in lower case.
 TEXTS: Final = ("cluster", "topic")
 NUMBERS: Final = ("partition", "broker", "old_leader", "lost_from", "lost_to")
+# Of brokers, by comma.
+NUMBER_LISTS: Final = ("holders",)
 VARIABLE: Final = re.compile(r"\$([A-Z_]+)")
 _SET: Final = re.compile(r"^export ([A-Z_]+)=\S+", re.MULTILINE)
 # Of a script: a string, a comment, an escaped character, a variable.
@@ -24,9 +26,12 @@ Values = tuple[tuple[str, str], ...]
 
 def read_values(raw_query: str) -> Values:
     """(parameter, value) of each that is given. Raises BadRequestError."""
-    query = Query(raw_query, (*TEXTS, *NUMBERS))
+    query = Query(raw_query, (*TEXTS, *NUMBERS, *NUMBER_LISTS))
     for name in NUMBERS:
         query.number(name)
+    for name in NUMBER_LISTS:
+        if not re.fullmatch(r"([0-9]+(,[0-9]+)*)?", query.given.get(name, "")):
+            raise BadRequestError(f"{name} must be numbers, by comma.")
     for name in TEXTS:
         value = query.given.get(name, "")
         # A terminal acts on control characters that are pasted.
@@ -35,6 +40,14 @@ def read_values(raw_query: str) -> Values:
                 f"{name} must have at most {MAX_CHARACTERS} characters, all of them printable."
             )
     return tuple(query.given.items())
+
+
+def fill_for_each(script: str, values: dict[str, str]) -> str:
+    """As `fill`; what saves a log, for each broker that has the records."""
+    holders = values.get("holders", "").split(",")
+    if len(holders) < 2 or not script.startswith("grep") or "mkdir" not in script:
+        return fill(script, values)
+    return "".join(fill(script, values | {"old_leader": holder}) for holder in holders)
 
 
 def fill(script: str, values: dict[str, str]) -> str:

@@ -24,6 +24,7 @@ def runbook_path(alert: Alert | OpenAlert) -> str:
         "partition": labels.get("partition"),
         "broker": labels.get("broker"),
         "old_leader": broker_to_save(evidence),
+        "holders": ",".join(map(str, brokers_to_save(evidence))),
     }
     match evidence.get("proven"):
         case [int(start), int(end)] if 0 <= start < end:
@@ -52,6 +53,13 @@ def _query(values: Mapping[str, Any]) -> str:
         if value is not None and 0 < len(str(value)) <= MAX_CHARACTERS
     }
     return urlencode(given, quote_via=quote, safe="", errors="replace")
+
+
+def brokers_to_save(evidence: dict[str, Any]) -> list[int]:
+    """`broker_to_save` first, then the others that have the records; not the leader."""
+    held = (each for each in held_by(evidence.get("records_held_by")) if isinstance(each, int))
+    found = dict.fromkeys([broker_to_save(evidence), *held])
+    return [each for each in found if each not in {None, evidence.get("leader")} and each >= 0]
 
 
 def broker_to_save(evidence: dict[str, Any]) -> int | None:

@@ -13,7 +13,9 @@ from tidemark.assess.incident.newest import newest_alerts
 from tidemark.assess.incident.step import Step, happenings
 from tidemark.assess.incident.timeline import Timeline
 from tidemark.assess.losses import LOSS
+from tidemark.assess.while_down import WHILE_DOWN
 from tidemark.core.identity import alert_name
+from tidemark.core.records import Alert
 from tidemark.core.text import counted, duration, printable, rfc3339, utc
 from tidemark.verbs.timeline.table import table_lines
 
@@ -103,7 +105,7 @@ def verdict(line: Timeline, steps: list[Step]) -> list[str]:
     """The losses that alerts prove, also before these steps, what pages, and what was not seen."""
     alerts = newest_alerts(_all(line))
     losses = [each for each in alerts if each.labels["alertname"] == LOSS]
-    lines = [f"LOST: {printable(each.annotations['description'])}" for each in losses]
+    lines = [f"LOST: {_words(each)}" for each in losses]
     if not losses:
         risks = any(each.labels["alertname"] == LOSS_RISK for each in alerts)
         more = f" {LOSS_RISK} fired: see below." if risks else ""
@@ -111,9 +113,7 @@ def verdict(line: Timeline, steps: list[Step]) -> list[str]:
     # Beside a loss, other events only say what it says better.
     pages = (a for a in alerts if a.state != "resolved" and a.labels["severity"] == "critical")
     lines += [
-        f"OPEN: {printable(each.annotations['description'])}"
-        for each in pages
-        if not losses or "incident" not in each.labels
+        f"OPEN: {_words(each)}" for each in pages if not losses or "incident" not in each.labels
     ]
     gaps = [(step.at, step.until) for step in steps if step.until is not None]
     if gaps:
@@ -127,6 +127,11 @@ def verdict(line: Timeline, steps: list[Step]) -> list[str]:
     if line.omitted:
         lines.append(f"{counted(line.omitted, 'later step')} omitted: choose a shorter time.")
     return lines
+
+
+def _words(alert: Alert) -> str:
+    texts = (alert.annotations.get(name) for name in ("description", WHILE_DOWN))
+    return printable(" ".join(filter(None, texts)))
 
 
 def _header(subject: Subject, line: Timeline, steps: list[Step]) -> Iterator[str]:

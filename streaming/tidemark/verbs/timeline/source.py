@@ -8,9 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from tidemark.assess.health import SEVERITIES
+from tidemark.assess.incident.newest import newest_alerts
 from tidemark.assess.incident.step import is_about
 from tidemark.assess.incident.timeline import Timeline
 from tidemark.assess.losses import LOSS
+from tidemark.assess.while_down import WHILE_DOWN, cost_of_saving
 from tidemark.core.codec import salvage_batch
 from tidemark.core.errors import ClusterError, ConfigError, WireError
 from tidemark.core.events import Batch, Event, Observation
@@ -19,6 +21,7 @@ from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.observations.alerts import alerts_of_topic
+from tidemark.observations.cluster_views import ClusterViews
 from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines
 from tidemark.settings import Settings
 from tidemark.verbs.timeline.report import LOSS_RISK
@@ -108,7 +111,8 @@ def of_recordings(
 ) -> tuple[str, Timeline]:
     """The name of the cluster and its time line, with the alerts that the detectors raise."""
     check_sources(sources)
-    lines, reducer = TimeLines(wanted), LineReducer(detection)
+    lines, views = TimeLines(wanted), ClusterViews(detection)
+    reducer = LineReducer(detection, views.fold)
     for line in read_lines(sources, report):
         if line.fault is None:
             try:
@@ -119,7 +123,14 @@ def of_recordings(
         for alert in reducer.alerts(line, sources, report):
             lines.alert(alert)
     reducer.check_readable(sources)
-    return lines.only()
+    name, found = lines.only()
+    # What it costs later than the time that is shown is another figure.
+    is_now = views.ended_at(name) <= wanted.until
+    for alert in newest_alerts(found.steps) if is_now else ():
+        cost = cost_of_saving(alert, lambda cluster, _: views.views(cluster))
+        if cost is not None:
+            alert.annotations[WHILE_DOWN] = cost
+    return name, found
 
 
 def of_topics(

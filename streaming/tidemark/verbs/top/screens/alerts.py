@@ -12,6 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from tidemark.assess.causes import AlertGroup, by_cause
+from tidemark.assess.while_down import cost_of_saving
 from tidemark.assets import asset_root
 from tidemark.core.links import below, runbook_path
 from tidemark.core.records import OpenAlert
@@ -66,7 +67,8 @@ def alert_lines(alert: OpenAlert, snapshot: Snapshot, width: int) -> list[Text]:
         (f"{severity}  ", STYLES.get(severity, "")),
         (f"{alert.labels['alertname']}  {about(alert)}  for {age}", "bold"),
     )
-    lines = [head, *map(Text, textwrap.wrap(alert.annotations["description"], width))]
+    texts = [alert.annotations["description"], cost_of_saving(alert, snapshot.views_on) or ""]
+    lines = [head, *(Text(line) for text in texts for line in textwrap.wrap(text, width))]
     name = alert.labels["alertname"].lower()
     # What a terminal opens: the documents on this disk where nothing serves them.
     file = Path(str(asset_root())).joinpath(RUNBOOKS).as_uri()
