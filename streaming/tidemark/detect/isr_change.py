@@ -16,6 +16,8 @@ from tidemark.detect.phrases import cause_text, leader_text
 
 # An in-sync set that has not changed for so long is no news.
 QUIET_SECONDS: Final = 300.0
+# A broker that shuts down in order is a planned restart: no news while it may be one.
+RESTART_MS: Final = 60_000.0
 
 
 def evaluate(state: PartitionState, context: Context) -> Conditions:
@@ -34,6 +36,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     else:
         joined = [b for b in after.in_sync_replicas if b not in before.in_sync_replicas]
         what = f"{_names(joined)} joined. Missing: {_names(state.missing)}"
+    is_planned = shrink is not None and shrink.cause is ShrinkCause.CONTROLLED_SHUTDOWN
     now = "" if after is newest else f" It is {newest.in_sync_replicas} now."
     yield Condition(
         severity="info",
@@ -50,6 +53,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
             "changed_at": after.at,
         },
         revision=",".join(str(member) for member in sorted(newest.in_sync_replicas)),
+        hold_ms=RESTART_MS if is_planned else 0.0,
     )
 
 

@@ -15,6 +15,8 @@ from tidemark.detect.detector import ClusterContext, Condition, Conditions, Dete
 MANY_ELECTIONS: Final = 6
 # A controller that restarts is back within this time.
 LOST_MS: Final = 30_000.0
+# An election, or the restart of the only controller, leaves no leader for less.
+LEADERLESS_MS: Final = 15_000.0
 
 
 def evaluate(cluster: ClusterState, context: ClusterContext) -> Conditions:
@@ -61,6 +63,7 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Conditions:
             "elections_since": began,
         },
         revision=revision,
+        hold_ms=LEADERLESS_MS if leader is None else 0.0,
     )
 
 
