@@ -16,7 +16,7 @@ from tests.histories.partition import NUMBER, Partition
 from tests.histories.partition_judge import PartitionJudge
 from tests.histories.world import ORIGIN
 from tidemark.core.codec import encode_batch
-from tidemark.core.events import Observation, PartitionDeleted
+from tidemark.core.events import MetadataChange, Observation, PartitionDeleted
 from tidemark.core.identity import partition_key
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
@@ -91,7 +91,7 @@ class Judge:
         for group, batch in written:
             self.written.append(Written(group, batch))
             for event in batch.events:
-                if isinstance(event, Observation | PartitionDeleted):
+                if isinstance(event, Observation | PartitionDeleted | MetadataChange):
                     self._partitions[event.topic].note(batch, event)
             fold = self._folds[group]
             fold.batch(batch)

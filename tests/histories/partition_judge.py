@@ -12,7 +12,7 @@ from tests.histories.last_known import LastKnownLeaders
 from tests.histories.partition import Partition
 from tests.histories.sentences import judge_sentences
 from tests.histories.world import ORIGIN
-from tidemark.core.events import Batch, Observation, PartitionDeleted
+from tidemark.core.events import Batch, MetadataChange, Observation, PartitionDeleted
 from tidemark.core.records import Alert
 from tidemark_lab.judge.proofs import Oracle
 
@@ -41,7 +41,7 @@ class PartitionJudge:
         # By alert id.
         self._fired_at: dict[str, float] = {}
 
-    def note(self, batch: Batch, event: Observation | PartitionDeleted) -> None:
+    def note(self, batch: Batch, event: Observation | PartitionDeleted | MetadataChange) -> None:
         """What the samples show, for the oracle and for what a claim may know."""
         if isinstance(event, PartitionDeleted):
             for oracle in self._oracles.values():
@@ -49,6 +49,9 @@ class PartitionJudge:
             return
         partition = self._partition
         oracle = self._oracle(batch.collector_epoch)
+        if isinstance(event, MetadataChange):
+            oracle.hear(event)
+            return
         # The oracle knows nothing of compaction and of restored epochs.
         is_usual = not self._history.plan.compacts and not partition.truth.restored
         if is_usual and (partition.mode.topic_ids or partition.truth.topic == 0):

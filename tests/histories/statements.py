@@ -94,9 +94,12 @@ def elected_holds_all(case: Case, match: Match) -> bool:
 def lost_before(case: Case, match: Match) -> bool:
     """Some leadership since the election lacked committed records.
 
-    A deletion that no sample showed looks the same.
+    A deletion that no sample showed looks the same. Consumers read what a deposed leader counted as
+    committed, too.
     """
     epoch, truth = case.evidence.get("leader_epoch_after"), case.truth
+    if truth.late[case.topic]:
+        return True
     if any(truth.offset_of[record] >= case.sampled_start for record in truth.deleted):
         return True
     return any(

@@ -37,6 +37,9 @@ def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None
         (None, [1200675, 1201038]),
         # Recreated while the collector made no pass, then copied to a new replica.
         ("recreated unseen", [5015, 5050, 5092]),
+        # Recreated while the clocks of two collectors differ; elected four times at once; an older
+        # leader's record says that it is recovering; a deposed leader counts on.
+        (None, [2000107, 3300345, 129, 3300205, 3300257]),
     ],
 )
 def test_what_was_false_once_is_not_told(kind: str | None, seeds: list[int]) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tidemark.core.events import Observation
+from tidemark.core.events import MetadataChange, Observation
 
 # The reducer keeps the committed offsets of this many epochs.
 EPOCHS = 8
@@ -48,6 +48,13 @@ class Oracle:
     first: dict[int, tuple[int, int]] = field(default_factory=dict)
     under: int = -1
     topic_id: str | None = None
+    # The newest epoch of a record of the metadata log: what older leaders count is not committed.
+    recorded: int = -1
+
+    def hear(self, change: MetadataChange) -> None:
+        """A record of the metadata log. One of another topic id counts for nothing."""
+        if change.topic_id == self.topic_id and change.leader_epoch is not None:
+            self.recorded = max(self.recorded, change.leader_epoch)
 
     def observe(self, shown: Observation) -> None:
         if shown.topic_id != self.topic_id and shown.topic_id is not None:
@@ -59,7 +66,7 @@ class Oracle:
         self._read_fast(shown)
         if epoch is None or leader is None:
             return
-        if shown.committed is not None:
+        if shown.committed is not None and epoch >= self.recorded:
             entry = self.entries.setdefault(epoch, Entry())
             entry.high_watermark = max(entry.high_watermark, shown.committed)
             while len(self.entries) > EPOCHS:
@@ -94,6 +101,7 @@ class Oracle:
 
     def forget(self) -> None:
         self.entries, self.start, self.first, self.under = {}, 0, {}, -1
+        self.recorded = -1
 
     def _prove(
         self,

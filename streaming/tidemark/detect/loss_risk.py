@@ -41,9 +41,16 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     alone = state.leader is not None and set(state.in_sync_replicas or []) == {state.leader}
     # No second replica can confirm the leader of a partition that has one.
     alone = alone and len(state.settled) > 1
+    record = sparse.metadata
     # The request that adds a second member ends the recovery, whether its record was read or not.
-    if sparse.metadata is not None and sparse.metadata.recovering and alone and not claimed:
-        yield _recovering(state, context, sparse.metadata)
+    if (
+        alone
+        and not claimed
+        and record is not None
+        and record.recovering
+        and all(start.at <= record.at for start in sparse.epoch_starts)
+    ):
+        yield _recovering(state, context, record)
     elif sparse.suspicion is not None:
         age_ms = (context.now - sparse.suspicion.at) * 1000.0
         if age_ms < context.thresholds.event_expires_ms:

@@ -126,10 +126,14 @@ def _is_after_gap(
 
     Between two observations of a quiet partition the same collector has seen it in each pass.
     """
-    if not before.observed_at or event.observed_at - before.observed_at <= GAP_SECONDS:
+    if not before.observed_at:
         return False
+    passed = event.observed_at - before.observed_at
     if (after.collector, after.collector_epoch) != (before.collector, before.collector_epoch):
-        return True
+        # Their clocks may differ: one that goes back shows no time.
+        return not 0.0 <= passed <= GAP_SECONDS
+    if passed <= GAP_SECONDS:
+        return False
     clock = None if cluster is None else cluster.collectors.get(after.collector)
     return (
         before.missed_passes > 0

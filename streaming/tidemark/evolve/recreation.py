@@ -27,6 +27,8 @@ from tidemark.core.sparse_state import (
 
 # A new topic may have had one election, and one more in each of these times, before it is seen.
 SECONDS_PER_ELECTION: Final = 2.0
+# Where all of its logs were reset at once, so many.
+SUDDEN_ELECTIONS: Final = 3
 # So long after its reset, a log may be that of a new topic.
 RESET_SECONDS: Final = 60.0
 # Metadata that is not read again within this time holds no observation.
@@ -133,8 +135,10 @@ def may_be_recreated(state: PartitionState, committed: int, found: LossCandidate
         epoch = newest if end <= (leader.log_end_offset or 0) else None
     earlier = [entry for entry in state.committed if entry.epoch not in (epoch, NO_EPOCH)]
     read_at = max((entry.read_at or entry.at for entry in earlier), default=0.0)
-    unseen = state.observed_at - read_at
-    if (epoch or 0) > 1 + unseen / SECONDS_PER_ELECTION:
+    # Disks do not fail at the same time: a new topic resets all logs, and may elect at once.
+    at_once = len({reset.at for reset in state.resets}) == 1
+    at_once = at_once and {reset.broker for reset in state.resets} >= {*state.assigned}
+    if _is_beyond(epoch, read_at, state.observed_at, SUDDEN_ELECTIONS if at_once else 1):
         return False
     # After a time in which nobody watched, any log may be of a new topic, and so its copies.
     marks = [reset for reset in state.resets if reset.unwatched or reset.broker == state.leader]
@@ -178,6 +182,14 @@ def apply_resets(
         after.sparse.resets = resets
 
 
+def _is_beyond(epoch: int | None, since: float, now: float, sudden: int = 1) -> bool:
+    """Whether a topic that is newer than `since` cannot have had so many elections.
+
+    `sudden`: those at its beginning. A time that goes back is of two clocks, and shows nothing.
+    """
+    return now >= since and (epoch or 0) > sudden + (now - since) / SECONDS_PER_ELECTION
+
+
 def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> bool:
     """Whether the topic is the same as in the pass before.
 
@@ -189,8 +201,7 @@ def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> 
         return False
     if any(_forgot(before, sample) for sample in event.samples):
         return False
-    elections = (event.observed_at - before.observed_at) / SECONDS_PER_ELECTION
-    if (event.leader_epoch or 0) > 1 + elections:
+    if _is_beyond(event.leader_epoch, before.observed_at, event.observed_at):
         return True
     known = before.replica(event.leader)
     sample = next((each for each in event.samples if each.broker == event.leader), None)
