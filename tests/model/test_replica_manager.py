@@ -195,29 +195,6 @@ def test_the_leader_waits_for_a_caught_up_follower_outside_the_isr() -> None:
     assert leader_of(run).high_watermark == 3
 
 
-def test_a_follower_joins_only_from_the_start_of_the_leaders_epoch() -> None:
-    run = replicated_run(brokers=4)
-    run.execute(
-        "kill 3",
-        "fence 3",
-        "learn 1",
-        "write 1",
-        "catch_up 2 4",
-        "kill 1",
-        "fence 1",
-        "learn 2",
-        "start 3",
-        "learn 2 3",
-    )
-    # The new leader's high watermark is lower than that of its predecessor.
-    assert (leader_of(run).high_watermark, leader_of(run).epoch_cache[-1]) == (1, (1, 2))
-    run.fetch(3)
-    assert leader_of(run).remotes[3].log_end_offset == 1
-    assert leader_of(run).pending_in_sync_replicas is None
-    run.receive_and_fetch(3)
-    assert leader_of(run).pending_in_sync_replicas == (2, 3, 4)
-
-
 def test_an_isr_request_older_than_the_newest_decision_is_rejected() -> None:
     run = new_run(min_isr=1)
     run.execute("write 1", "catch_up 2", "wait 31000", "fetch 2", "shrink 1")
@@ -255,21 +232,6 @@ def test_a_record_can_be_committed_after_its_produce_request_has_timed_out() -> 
     run.catch_up(2)
     assert leader_of(run).produce_purgatory == ()
     assert leader_of(run).high_watermark == 1 and len(run.cluster.committed) == 1
-    assert run.cluster.acked == ()
-
-
-def test_a_broker_starts_with_the_high_watermark_of_its_checkpoint() -> None:
-    run = replicated_run()
-    run.execute("checkpoint 1", "write 1", "catch_up 2")
-    assert run.cluster.broker(1).high_watermark == 2
-    run.execute("kill 1", "start 1")
-    assert (run.cluster.broker(1).high_watermark, run.cluster.broker(1).log_end_offset) == (1, 2)
-
-
-def test_waiting_producers_of_a_leader_that_steps_down_get_an_error() -> None:
-    run = new_run(brokers=2, min_isr=1)
-    run.execute("write 1", "fence 1", "learn 1")
-    assert "the producers of m0 get NOT_LEADER_OR_FOLLOWER" in run.steps[-1].effects
     assert run.cluster.acked == ()
 
 
@@ -313,12 +275,6 @@ def test_an_unclean_election_needs_an_alive_replica_and_an_eligible_one_needs_no
     run.start(3)
     elected = run.cluster.controller
     assert (elected.leader, elected.recovering) == (3, False)
-
-
-def test_an_elected_leader_writes_its_epoch_before_any_record() -> None:
-    run = replicated_run()
-    run.execute("kill 1", "fence 1", "learn 2")
-    assert run.cluster.broker(2).epoch_cache == ((0, 0), (1, 1))
 
 
 @pytest.mark.parametrize(
