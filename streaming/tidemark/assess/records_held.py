@@ -87,7 +87,11 @@ def _save(name: str, lost: tuple[int, int], holder: Holder) -> str:
     to = holder.held_to
     part = "" if to is None or to >= end else f" below {to}"
     records = f"the lost records of {name}{part}"
-    size = "" if holder.size_bytes is None else f" (its whole log: {_bytes(holder.size_bytes)})"
+    size = (
+        ""
+        if holder.size_bytes is None
+        else f" (its whole log when read last: {_bytes(holder.size_bytes)})"
+    )
     copy = f"copy its log of {name}, from the segment that holds offset {start} on{size}"
     at = "" if holder.sampled_at is None else f" ({rfc3339(holder.sampled_at)[11:19]} UTC)"
     if holder.leads:
