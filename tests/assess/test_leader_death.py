@@ -11,7 +11,8 @@ from tests.assess.test_leader_choice import offline
 from tests.assess.test_safe_to_stop import view
 from tidemark.assess.leader_choice import OffsetRange, Truncation
 from tidemark.assess.leader_death import LeaderDeath, committed_text, deaths, if_leader_died
-from tidemark.core.records import EscrowView, View
+from tidemark.core.escrow import HeldRange
+from tidemark.core.records import View
 
 
 def led(samples: dict[int, dict[str, Any]] | None = None, **changes: Any) -> View:
@@ -56,9 +57,8 @@ def test_without_an_in_sync_replica(
     assert death.accepts_acks_all is False
 
 
-@pytest.mark.parametrize(("kept_until", "held"), [(2.0, 15), (1.0, None)])
-def test_how_much_of_it_is_in_escrow(kept_until: float, held: int | None) -> None:
-    escrow = EscrowView(ranges=[(80, 95, 4)], at=0.5, kept_until=kept_until)
+@pytest.mark.parametrize(("escrow", "held"), [([(80, 95, 4)], 15), ([], None)])
+def test_how_much_of_it_is_in_escrow(escrow: list[HeldRange], held: int | None) -> None:
     behind = {2: {"log_end_offset": 70, "lag_ms": 9e3}, 3: {"log_end_offset": 40, "lag_ms": 5e3}}
     death = death_of(led(behind, in_sync_replicas=[1], escrow=escrow))
     assert (death.committed, death.in_escrow) == (OffsetRange(70, 100), held)

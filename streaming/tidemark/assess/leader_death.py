@@ -132,9 +132,9 @@ def if_leader_died(view: View, with_it: Collection[int] = ()) -> LeaderDeath | N
 
 def with_escrow(view: View, death: LeaderDeath) -> LeaderDeath:
     """The same, with what the escrow holds by the view."""
-    if view.escrow is None or death.committed is None or view.escrow.kept_until <= view.at:
+    if not view.escrow or death.committed is None:
         return death
-    held = held_offsets(view.escrow.ranges, *death.committed, newest_epoch=view.leader_epoch)
+    held = held_offsets(view.escrow, *death.committed, newest_epoch=view.leader_epoch)
     return death._replace(in_escrow=held)
 
 

@@ -138,15 +138,6 @@ class LastCommittedView(Struct, kw_only=True, omit_defaults=True, gc=False):
     lineage_complete_from: Int64 | None = None
 
 
-class EscrowView(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """Second copies that `tidemark escrow` held at a time: (start, end, leader epoch)."""
-
-    ranges: list[tuple[Int64, Int64, Int64 | None]]
-    at: Seconds
-    # What it holds is deleted by then, at the latest.
-    kept_until: Seconds
-
-
 class OpenAlert(Struct, kw_only=True, omit_defaults=True):
     """An open alert in a view: enough to assert or show it without the alert topic."""
 
@@ -275,8 +266,8 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     # leader last saw it caught up, and the end of its metadata log.
     metadata_lag_ms: dict[str, Milliseconds] = {}
     metadata_log_end_offsets: dict[str, Int64] = {}
-    # While it holds records of the partition.
-    escrow: EscrowView | None = None
+    # Second copies that `tidemark escrow` holds: (start, end, leader epoch).
+    escrow: list[tuple[Int64, Int64, Int64 | None]] = []
     # Fields that were left out because the record would be too large (`reduce.row_size`).
     cut: list[str] = []
 

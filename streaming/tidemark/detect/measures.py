@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tidemark.core.escrow import held_offsets
+from tidemark.core.escrow import HeldRange, held_offsets
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.detect.thresholds import REMOVED_MS
@@ -37,10 +37,14 @@ def held_in_escrow(
     state: PartitionState, start: int, end: int, now: float, newest_epoch: int | None = None
 ) -> int | None:
     """How many offsets of [start, end) the escrow holds; None: it holds none of the partition."""
+    ranges = ranges_in_escrow(state, now)
+    return held_offsets(ranges, start, end, newest_epoch) if ranges else None
+
+
+def ranges_in_escrow(state: PartitionState, now: float) -> list[HeldRange]:
+    """What it holds, as far as it may not be deleted by now."""
     held = None if state.sparse is None else state.sparse.escrow
-    if held is None or held.kept_until <= now:
-        return None
-    return held_offsets(held.ranges, start, end, newest_epoch)
+    return [] if held is None or held.kept_until <= now else held.ranges
 
 
 def followers(state: PartitionState) -> list[ReplicaState]:

@@ -14,11 +14,11 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.leader_epochs import highest_committed
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.records import CheckpointView, EscrowView, OpenAlert, ReplicaView, View
+from tidemark.core.records import CheckpointView, OpenAlert, ReplicaView, View
 from tidemark.core.tracked_alert import tracked
 from tidemark.detect.checkpoint_stale import READING_SECONDS
 from tidemark.detect.follower_lag import ID as FOLLOWER_LAG
-from tidemark.detect.measures import uncommitted_window
+from tidemark.detect.measures import ranges_in_escrow, uncommitted_window
 from tidemark.reduce.jmx_view import jmx_view
 from tidemark.reduce.last_committed import last_committed_view
 from tidemark.reduce.life_cycle import Rules, Scope, open_alerts
@@ -86,17 +86,10 @@ def partition_view(
         lineage_complete_from=state.lineage_complete_from,
         replicas=replicas,
         missed_passes=state.missed_passes,
-        escrow=_escrow_view(state, now),
+        escrow=ranges_in_escrow(state, now),
         isr_history=[(change.at, change.in_sync_replicas) for change in state.isr_history],
         alerts=open_alerts(state.alerts, scope, rules),
     )
-
-
-def _escrow_view(state: PartitionState, now: float) -> EscrowView | None:
-    held = None if state.sparse is None else state.sparse.escrow
-    if held is None or held.kept_until <= now:
-        return None
-    return EscrowView(ranges=held.ranges, at=held.at, kept_until=held.kept_until)
 
 
 def _replica_view(
