@@ -337,9 +337,9 @@ class Exporter:
 
     def _with_costs(self, records: list[tuple[Alert, Position]]) -> list[tuple[Alert, Position]]:
         """With what it costs to keep the broker down that an alert asks to save, where known."""
-        views_on = lru_cache(maxsize=None)(self.table.views_on)
+        views_of = lru_cache(maxsize=None)(self.table.unhealthy_views)
         for alert, _ in [] if self._waiting else records:
-            cost = cost_of_saving(alert, views_on)
+            cost = cost_of_saving(alert, views_of)
             if cost is not None:
                 alert.annotations[WHILE_DOWN] = cost
         return records

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from tidemark.core.records import View, decode_record
@@ -13,17 +12,6 @@ from tidemark_exporters.export.partition_status import (
     status_key,
 )
 from tidemark_exporters.export.text_format import format_labels
-
-
-def views_on(rows: Iterable[PartitionRow], cluster: str, broker: int) -> list[View]:
-    """The views of unhealthy partitions with a replica on the broker: only these are decoded."""
-    return [
-        row.view
-        for row in rows
-        if row.status.unhealthy
-        and row.cluster == cluster
-        and any(host.broker == broker for host in row.status.hosts)
-    ]
 
 
 class LabelSets(NamedTuple):

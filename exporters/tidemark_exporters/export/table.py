@@ -18,7 +18,7 @@ from tidemark.assess.candidates import LagThreshold
 from tidemark.core.records import OpenAlert, View
 from tidemark.detect.thresholds import Detection
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
-from tidemark_exporters.export.partition_row import PartitionRow, views_on
+from tidemark_exporters.export.partition_row import PartitionRow
 from tidemark_exporters.export.partition_status import (
     PartitionProgress,
     PartitionStatus,
@@ -95,11 +95,10 @@ class Table:
             self.clusters[key] = view
         self.newest[view.kafka_cluster] = max(view.at, self.newest.get(view.kafka_cluster, 0.0))
 
-    def views_on(self, cluster: str, broker: int) -> list[View]:
+    def unhealthy_views(self, cluster: str) -> list[View]:
         """Also for another thread than the one that applies."""
-        keys = self.unhealthy.copy()
-        rows = (row for key in keys if (row := self.partitions.get(key)) is not None)
-        return views_on(rows, cluster, broker)
+        rows = map(self.partitions.get, self.unhealthy.copy())
+        return [row.view for row in rows if row is not None and row.cluster == cluster]
 
     def open_alerts(self) -> list[OpenAlert]:
         """The open alerts of all views."""

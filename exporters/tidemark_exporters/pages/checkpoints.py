@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tidemark.core.records import CheckpointView, View
 from tidemark_exporters.export.aggregates import BrokerAggregate
-from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
+from tidemark_exporters.pages.snapshot import TableSnapshot
 
 # Partitions that the resource of a single broker lists; the totals count all.
 MAX_CHECKPOINTS: Final = 1_000
@@ -65,26 +65,23 @@ def replica_checkpoints(
     snapshot: TableSnapshot, cluster: str, broker: int
 ) -> list[ReplicaCheckpoint]:
     """The replicas of a broker with records above their checkpoints, the most first."""
-    found: list[tuple[int, int, ListedPartition]] = []
-    for each in snapshot.partitions:
-        if each.cluster != cluster:
-            continue
-        for hosted, behind, unflushed in each.row.progress.checkpoints:
-            if hosted == broker and (behind or unflushed):
-                found.append((behind or 0, unflushed or 0, each))
+    found = [
+        (behind or 0, unflushed or 0, each)
+        for each in snapshot.partitions
+        if each.cluster == cluster
+        for hosted, behind, unflushed in each.row.progress.checkpoints
+        if hosted == broker and (behind or unflushed)
+    ]
     found.sort(key=lambda entry: (-entry[0], -entry[1]))
-    replicas = (_replica(each, broker) for _, _, each in found[:MAX_CHECKPOINTS])
-    return [replica for replica in replicas if replica is not None]
-
-
-def _replica(partition: ListedPartition, broker: int) -> ReplicaCheckpoint | None:
-    for replica in partition.view.replicas:
-        if replica.broker == broker and replica.checkpoint is not None:
-            return ReplicaCheckpoint(
-                topic=partition.topic,
-                partition=partition.partition,
-                high_watermark=replica.high_watermark,
-                log_end_offset=replica.log_end_offset,
-                checkpoint=replica.checkpoint,
-            )
-    return None
+    return [
+        ReplicaCheckpoint(
+            topic=each.topic,
+            partition=each.partition,
+            high_watermark=replica.high_watermark,
+            log_end_offset=replica.log_end_offset,
+            checkpoint=replica.checkpoint,
+        )
+        for _, _, each in found[:MAX_CHECKPOINTS]
+        for replica in each.view.replicas
+        if replica.broker == broker and replica.checkpoint is not None
+    ]

@@ -151,7 +151,8 @@ def partition(request: PageRequest) -> Context:
         **incident(view, [*request.snapshot.open_alerts, *past, *of_brokers], request.snapshot.now),
         "alerts": alerts,
         "urgent": [
-            (each, cost_of_saving(each, request.snapshot.views_on)) for each in _urgent(alerts)
+            (each, cost_of_saving(each, request.snapshot.unhealthy_views))
+            for each in _urgent(alerts)
         ],
         "past": past[:MAX_PAST_ALERTS],
     }
@@ -237,19 +238,12 @@ def document(name: str, request: PageRequest) -> Context:
         Query(request.raw_query, ())
     values = read_values(request.raw_query) if is_runbook else ()
     single, given = is_runbook and name != RUNBOOKS, dict(values)
-    return {
-        **read_document(name, values)._asdict(),
-        "values": given,
-        "is_single": single,
-        "while_down": _while_down(given, request.snapshot),
-    }
-
-
-def _while_down(given: Mapping[str, str], snapshot: TableSnapshot) -> str | None:
-    if not {"cluster", "old_leader"} <= given.keys():
-        return None
-    broker = int(given["old_leader"])
-    return while_down(broker, snapshot.views_on(given["cluster"], broker))
+    cost = None
+    if {"cluster", "old_leader"} <= given.keys():
+        views = request.snapshot.unhealthy_views(given["cluster"])
+        cost = while_down(int(given["old_leader"]), views)
+    found = read_document(name, values)._asdict()
+    return {**found, "values": given, "is_single": single, "while_down": cost}
 
 
 # Path below the root -> (template, its variables); a document is below PREFIX.

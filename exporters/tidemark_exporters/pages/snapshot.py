@@ -24,7 +24,7 @@ from tidemark.assess.risky_configuration import RiskCount, count_risks
 from tidemark.assess.safe_to_stop import EFFECTS, Effect, StopImpact, stop_impacts
 from tidemark.core.records import OpenAlert, View
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
-from tidemark_exporters.export.partition_row import PartitionRow, views_on
+from tidemark_exporters.export.partition_row import PartitionRow
 from tidemark_exporters.export.table import Table, is_listed
 from tidemark_exporters.pages.alerts import open_alert_records
 
@@ -138,11 +138,10 @@ class TableSnapshot:
                 return False
         return kind in partition.row.status.risks.found
 
-    def views_on(self, cluster: str, broker: int) -> list[View]:
-        """Of unhealthy partitions with a replica there; none where views may be missing or old."""
-        if not self.can_judge(cluster):
-            return []
-        return views_on((each.row for each in self.partitions), cluster, broker)
+    def unhealthy_views(self, cluster: str) -> list[View]:
+        """None where views may be missing or old."""
+        found = self.partitions if self.can_judge(cluster) else []
+        return [e.view for e in found if e.cluster == cluster and e.row.status.unhealthy]
 
     def find_partition(self, cluster: str, topic: str, partition: int) -> ListedPartition | None:
         partitions = self.topics.get((cluster, topic), [])

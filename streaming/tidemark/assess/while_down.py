@@ -14,51 +14,50 @@ from tidemark.core.text import counted
 
 # The annotation of an alert that asks to keep a broker down.
 WHILE_DOWN: Final = "while_down"
-ViewsOn = Callable[[str, int], Iterable[View]]
+# Of a cluster; healthy partitions may be left out.
+ViewsOf = Callable[[str], Iterable[View]]
 
 
-def cost_of_saving(alert: Alert | OpenAlert, views_on: ViewsOn) -> str | None:
-    """What it costs to leave the broker down whose log the alert asks to save; None: not known.
-
-    `views_on`: of a cluster and a broker, the views of the partitions that have a replica there;
-    healthy ones may be left out.
-    """
-    broker, cluster = broker_to_save(alert.evidence), alert.labels.get("kafka_cluster")
+def cost_of_saving(alert: Alert | OpenAlert, views_of: ViewsOf) -> str | None:
+    """What it costs to leave the broker down whose log the alert asks to save; None: not known."""
+    broker = broker_to_save(alert.evidence)
     holders = holder_entries(alert.evidence.get("records_held_by"))
     cut = [each.get("broker") for each in holders if each.get("state") == "cut"]
-    if broker is None or cluster is None or broker in cut:
+    if broker is None or broker in cut:
         return None
-    return while_down(broker, views_on(cluster, broker))
+    return while_down(broker, views_of(alert.labels.get("kafka_cluster", "")))
 
 
 def while_down(broker: int, views: Iterable[View]) -> str | None:
     """None: no view shows that it is down, or one shows that it answers."""
-    unseen, answers = 0, set[bool]()
-    lacking = list[View]()
-    for view in views:
-        mine = next((each for each in view.replicas if each.broker == broker), None)
-        if view.missed_passes or mine is None:
-            unseen += broker in view.assigned
-            continue
-        answers.add(mine.error is None)
-        if view.leaderless or broker not in (view.in_sync_replicas or [broker]):
-            lacking.append(view)
-    if answers != {False} or not lacking:
+    placed = [view for view in views if broker in view.assigned]
+    seen = [
+        (view, replica)
+        for view in placed
+        for replica in view.replicas
+        if replica.broker == broker and not view.missed_passes
+    ]
+    lacking = [
+        view
+        for view, _ in seen
+        if view.leaderless or broker not in (view.in_sync_replicas or [broker])
+    ]
+    if not lacking or any(replica.error is None for _, replica in seen):
         return None
-    found = [judge_replication(view) for view in lacking if not view.leaderless]
+    led = [judge_replication(view) for view in lacking if not view.leaderless]
     counts = {
-        "at min ISR": sum(each.at_min for each in found),
-        "under min ISR": sum(each.under_min for each in found),
-        "offline": sum(view.leaderless for view in lacking),
+        "at min ISR": sum(each.at_min for each in led),
+        "under min ISR": sum(each.under_min for each in led),
+        "offline": len(lacking) - len(led),
     }
-    parts = [f"{count} {what}" for what, count in counts.items() if count]
+    parts = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    least = "at least " if len(seen) < len(placed) else ""
     verb = "lacks" if len(lacking) == 1 else "lack"
-    text = (
-        f"While broker {broker} is down, {'at least ' if unseen else ''}"
-        f"{counted(len(lacking), 'partition')} {verb} its replica"
-        f"{': ' if parts else ''}{', '.join(parts)}."
+    text = f"{least}{counted(len(lacking), 'partition')} {verb} its replica"
+    return (
+        f"While broker {broker} is down, {text}{': ' if parts else ''}{parts}."
+        f"{_only_copy(broker, lacking)}"
     )
-    return text + _only_copy(broker, lacking)
 
 
 def _only_copy(broker: int, lacking: Iterable[View]) -> str:

@@ -86,8 +86,8 @@ class Timeline:
             last.alerts.append(alert)
 
     def end(self, *, only_newest: bool = False) -> None:
-        """Adds the newest observation as the last step, puts critical alerts first, and finds where
-        the newest incident begins.
+        """Adds the newest observation as the last step, sorts by time, critical alerts first, and
+        finds where the newest incident begins.
         """
         for step in self.steps:
             step.alerts.sort(key=by_severity)
@@ -96,8 +96,10 @@ class Timeline:
             if self.steps[-1].observed_at < last.observed_at:
                 self._step(last.observed_at, [NEWEST])
             self._end_gap(None if self._pass is None else self._pass.ended_at)
+        # A record of the metadata log may be read after its effect was sampled.
+        self.steps.sort(key=lambda step: step.at)
         if only_newest:
-            self.since = newest_begin(sorted(self.steps, key=lambda step: step.at))
+            self.since = newest_begin(self.steps)
 
     def _observe(self, new: Observation) -> None:
         old, now = self._last, new.observed_at

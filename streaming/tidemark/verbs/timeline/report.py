@@ -90,20 +90,13 @@ def as_json(subject: Subject, line: Timeline) -> dict[str, Any]:
 
 
 def ordered(line: Timeline) -> list[Step]:
-    """Those from `line.since` on, ascending by time.
-
-    A record of the metadata log may be read after its effect was sampled.
-    """
-    return [step for step in _all(line) if step.at >= line.since]
-
-
-def _all(line: Timeline) -> list[Step]:
-    return sorted(line.steps, key=lambda step: step.at)
+    """Those that are asked for, ascending by time."""
+    return [step for step in line.steps if step.at >= line.since]
 
 
 def verdict(line: Timeline, steps: list[Step]) -> list[str]:
     """The losses that alerts prove, also before these steps, what pages, and what was not seen."""
-    alerts = newest_alerts(_all(line))
+    alerts = newest_alerts(line.steps)
     losses = [each for each in alerts if each.labels["alertname"] == LOSS]
     lines = [f"LOST: {_words(each)}" for each in losses]
     if not losses:

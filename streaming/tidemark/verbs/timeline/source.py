@@ -127,7 +127,7 @@ def of_recordings(
     # What it costs later than the time that is shown is another figure.
     is_now = views.ended_at(name) <= wanted.until
     for alert in newest_alerts(found.steps) if is_now else ():
-        cost = cost_of_saving(alert, lambda cluster, _: views.views(cluster))
+        cost = cost_of_saving(alert, views.views)
         if cost is not None:
             alert.annotations[WHILE_DOWN] = cost
     return name, found

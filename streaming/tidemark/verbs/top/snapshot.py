@@ -144,10 +144,6 @@ class Snapshot:
     def is_recorded(self) -> bool:
         return self.positions > 0
 
-    def views_on(self, _cluster: str, broker: int) -> list[View]:
-        """Of partitions with a replica on the broker."""
-        return [row.view for row in self.partitions if broker in row.view.assigned]
-
     def partition(self, topic: str, number: int) -> PartitionRow | None:
         """The row of a partition; None once it is deleted."""
         found = (row for row in self.partitions if (row.topic, row.number) == (topic, number))

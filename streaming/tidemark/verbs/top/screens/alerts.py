@@ -67,7 +67,8 @@ def alert_lines(alert: OpenAlert, snapshot: Snapshot, width: int) -> list[Text]:
         (f"{severity}  ", STYLES.get(severity, "")),
         (f"{alert.labels['alertname']}  {about(alert)}  for {age}", "bold"),
     )
-    texts = [alert.annotations["description"], cost_of_saving(alert, snapshot.views_on) or ""]
+    cost = cost_of_saving(alert, lambda _: (row.view for row in snapshot.partitions))
+    texts = [alert.annotations["description"], cost or ""]
     lines = [head, *(Text(line) for text in texts for line in textwrap.wrap(text, width))]
     name = alert.labels["alertname"].lower()
     # What a terminal opens: the documents on this disk where nothing serves them.
