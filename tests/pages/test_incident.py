@@ -31,7 +31,7 @@ def test_the_page_has_the_steps_and_the_command() -> None:
     assert "KafkaUnderReplicated" in rows[-2]
     assert rows[-1].endswith("1 leads in epoch 8; HW 1000300, log end 1000312")
     assert found.one("pre").text == (
-        "tidemark timeline --cluster east --since 2027-01-15T07:44:00Z -- payments-3"
+        "tidemark timeline --cluster east --groups --since 2027-01-15T07:44:00Z -- payments-3"
     )
     assert "Not seen here: former leaders and offsets" in found.text
 

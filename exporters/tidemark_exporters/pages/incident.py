@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tidemark.assess.incident.from_view import Incident, newest_incident
 from tidemark.assess.incident.newest import PAUSE_SECONDS
+from tidemark.assess.losses import open_losses
 from tidemark.core.records import Alert, View
 from tidemark.core.text import rfc3339
 
@@ -26,9 +27,12 @@ def incident(view: View, alerts: Iterable[Alert], now: float) -> dict[str, Any]:
 
 
 def timeline_command(view: View, found: Incident, now: float) -> str:
-    """`tidemark timeline …` for the time of the incident; of a recording, where it is too old."""
+    """`tidemark timeline …` for the time of the incident; of a recording, where it is too old.
+
+    Of a loss, with what the commits of consumer groups say of it.
+    """
     oldest = now - EVENTS_SECONDS
-    options = ["--cluster", view.kafka_cluster]
+    options = ["--cluster", view.kafka_cluster, *(["--groups"] if open_losses(view) else [])]
     if found.end < oldest:
         options += ["--from", "RECORDING"]
     since = found.start - MARGIN_SECONDS

@@ -13,7 +13,7 @@ from kafka.structs import OffsetAndMetadata, OffsetAndTimestamp
 
 from tests.verbs.inspect.test_losses import alert, run
 from tidemark.core.records import encode_record
-from tidemark.verbs.inspect import groups
+from tidemark.observations import loss_groups as groups
 
 PLACE = TopicPartition("orders", 3)
 # The loss is [5, 12): epoch 4 was lost, 5 leads. Commits: offset, leader epoch.

@@ -12,10 +12,12 @@ from tests.conftest import ROOT
 from tests.golden import assert_written
 from tests.verbs.recordings import recording, trace, write
 from tests.verbs.run import tidemark
+from tidemark.assess.lost_reads import GroupReach
 from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import Observation
 from tidemark.detect.thresholds import Detection
 from tidemark.observations.recorded_lines import read_lines
+from tidemark.verbs.timeline import command
 from tidemark.verbs.timeline.report import MAX_LINES, Subject, as_json, as_markdown, as_text
 from tidemark.verbs.timeline.source import Wanted, of_recordings
 
@@ -65,6 +67,18 @@ def test_an_unclean_election_fits_100_columns_and_names_what_matters(
         "Broker 1 cut 7 records off its log of trace-0, from 12 to 5",
     ):
         assert named in text, named
+
+
+def test_the_groups_of_a_loss_are_shown_where_asked(
+    unclean: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reach = GroupReach(group="billing", standing="read", text="read the lost records [5, 9)")
+    monkeypatch.setattr(command, "groups_of", lambda losses, *_: [[reach] * 7 for _ in losses])
+    place = ("trace-0", "--from", unclean, "--width", "300")
+    out = run(*place, "--groups", "--bootstrap", "k:1").out
+    assert "GROUPS of [5, 12), by current commits: billing: read the lost records [5, 9); " in out
+    assert "; 2 more, by tidemark inspect --losses --groups." in out
+    assert "GROUPS" not in run(*place).out
 
 
 def test_markdown_has_a_row_for_each_step_and_the_evidence(unclean: str) -> None:

@@ -86,18 +86,18 @@ def happenings(step: Step) -> list[str]:
 
 def brief_happenings(step: Step) -> list[str]:
     """The same in few words: without what the replicas' offsets and the texts of alerts say."""
+    # Where one ended quietly, another goes on in its place, or it was info.
     shown = (
         alert
         for alert in step.alerts
-        if not _repeats(alert) and not (alert.state == "resolved" and _ends_quietly(alert))
+        if not _repeats(alert)
+        and (
+            alert.state != "resolved"
+            or (alert.reason not in {"escalated", "folded"} and alert.labels["severity"] != "info")
+        )
     )
     texts = [*(text.partition("; ")[0] for text in step.changes), *map(_brief, shown)]
     return [printable(text) for text in texts]
-
-
-def _ends_quietly(alert: Alert) -> bool:
-    """Another alert goes on in its place, or it was info."""
-    return alert.reason in {"escalated", "folded"} or alert.labels["severity"] == "info"
 
 
 def _brief(alert: Alert) -> str:

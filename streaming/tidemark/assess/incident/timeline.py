@@ -15,6 +15,8 @@ from tidemark.assess.health import severity_rank
 from tidemark.assess.incident import changes
 from tidemark.assess.incident.newest import newest_begin
 from tidemark.assess.incident.step import NEWEST, Cut, KnownHighWatermark, KnownReplica, Step
+from tidemark.assess.losses import Loss
+from tidemark.assess.lost_reads import GroupReach
 from tidemark.core.events import (
     Audit,
     Event,
@@ -44,6 +46,8 @@ class Timeline:
         self.omitted = 0
         # Earlier steps belong to incidents that are not asked for. Unix seconds.
         self.since = 0.0
+        # The losses and the consumer groups that they reach, where that was asked.
+        self.reaches: list[tuple[Loss, list[GroupReach]]] = []
         self.observations = 0
         self._last: Observation | None = None
         self._collector: str | None = None

@@ -31,9 +31,9 @@ from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
 from tidemark.kafka.client import choose_connection
 from tidemark.observations.few_passes import MIN_PASSES, few_passes, live_cluster, report_problems
+from tidemark.observations.loss_groups import groups_of
 from tidemark.settings import Cluster, Collect
 from tidemark.verbs.inspect.coordinator import list_coordinated
-from tidemark.verbs.inspect.groups import groups_of
 from tidemark.verbs.inspect.log_directories import show_log_directories
 from tidemark.verbs.inspect.losses import show_losses
 from tidemark.verbs.inspect.replica_table import heading, is_held, replica_table, stable_lines

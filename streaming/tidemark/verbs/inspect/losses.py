@@ -13,8 +13,8 @@ from tidemark.command_line.arguments import FINDING
 from tidemark.command_line.output import echo
 from tidemark.core.text import counted, csv_text, table
 from tidemark.observations.alerts import alerts_of_file, alerts_of_topic
+from tidemark.observations.loss_groups import as_text
 from tidemark.settings import Settings
-from tidemark.verbs.inspect.groups import as_text
 
 COLUMNS: Final = Loss.__struct_encode_fields__
 _HEADING: Final = (

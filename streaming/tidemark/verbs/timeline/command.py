@@ -12,6 +12,8 @@ import click
 import msgspec
 
 from tidemark.assess.health import SEVERITIES
+from tidemark.assess.incident.newest import newest_alerts
+from tidemark.assess.losses import read_losses
 from tidemark.command_line.arguments import parse_since
 from tidemark.command_line.options import (
     cluster_option,
@@ -25,6 +27,7 @@ from tidemark.command_line.progress import progress_bar
 from tidemark.core.errors import ConfigError
 from tidemark.core.step_table import WIDTH
 from tidemark.kafka.client import choose_connection
+from tidemark.observations.loss_groups import groups_of
 from tidemark.verbs.timeline.report import Subject, as_json, as_markdown, as_text
 from tidemark.verbs.timeline.source import Wanted, of_recordings, of_topics
 
@@ -39,7 +42,8 @@ MIN_WIDTH: Final = 60
 @click.option(
     "--bootstrap",
     metavar="HOST:PORT,…",
-    help="Kafka with Tidemark's topics, instead of the configured one.",
+    help="Kafka with Tidemark's topics, instead of the configured one; with --from and --groups, "
+    "the watched cluster.",
 )
 @cluster_option
 @click.option(
@@ -63,6 +67,9 @@ MIN_WIDTH: Final = 60
     show_default=True,
     help="Show alerts of this severity and worse.",
 )
+@click.option(
+    "--groups", is_flag=True, help="Of a loss: which consumer groups read it, by their commits now."
+)
 @click.option("--markdown", "as_md", is_flag=True, help="Markdown for a post-mortem.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object.")
 @click.option(
@@ -80,6 +87,7 @@ def timeline(
     since: str | None,
     until: str | None,
     severity: str,
+    groups: bool,
     as_md: bool,
     is_json: bool,
     width: int | None,
@@ -95,7 +103,7 @@ def timeline(
     settings = load_with(config, command_config)
     if as_md and is_json:
         raise ConfigError("--markdown and --json exclude each other.")
-    if sources and bootstrap is not None:
+    if sources and bootstrap is not None and not groups:
         raise ConfigError("--from reads files; leave out --bootstrap.")
     now = time.time()
     start = since if since is not None or sources else DEFAULT_SINCE
@@ -121,6 +129,9 @@ def timeline(
         with progress_bar("timeline") as report:
             cluster, line = of_topics(settings, wanted, report)
         subject = Subject(cluster, topic, partition, settings.topics.replica_state)
+    losses = read_losses(newest_alerts(line.steps)) if groups else []
+    watched = bootstrap if sources else None
+    line.reaches = list(zip(losses, groups_of(losses, settings, watched), strict=True))
     if is_json:
         echo(msgspec.json.encode(as_json(subject, line)))
     elif as_md:

@@ -22,6 +22,8 @@ from tidemark.verbs.timeline.table import table_lines
 LOSS_RISK: Final = alert_name("LOSS_RISK")
 # Of the text: a screen. Markdown and JSON have all steps.
 MAX_LINES: Final = 60
+# Consumer groups of a loss, the worst first.
+MAX_GROUPS: Final = 5
 
 
 class Subject(NamedTuple):
@@ -99,6 +101,12 @@ def verdict(line: Timeline, steps: list[Step]) -> list[str]:
     alerts = newest_alerts(line.steps)
     losses = [each for each in alerts if each.labels["alertname"] == LOSS]
     lines = [f"LOST: {_words(each)}" for each in losses]
+    for loss, reaches in line.reaches:
+        shown = [f"{printable(each.group)}: {each.text}" for each in reaches[:MAX_GROUPS]]
+        left = len(reaches) - len(shown)
+        rest = [f"{left} more, by tidemark inspect --losses --groups"] if left else []
+        text = "; ".join([*shown, *rest]) or "none has a commit on this partition now"
+        lines.append(f"GROUPS of [{loss.start}, {loss.end}), by current commits: {text}.")
     if not losses:
         risks = any(each.labels["alertname"] == LOSS_RISK for each in alerts)
         more = f" {LOSS_RISK} fired: see below." if risks else ""

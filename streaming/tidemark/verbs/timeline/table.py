@@ -69,13 +69,13 @@ def _lines(
     if base:
         rows, omitted = fit(table_cells(shown, members, base), width, OMITTED_FIRST, MIN_TEXT)
     explained = [column for column in LEGEND if column[0] in rows[0] or column[0] == BROKER]
-    notes = []
-    if base:
-        notes.append(f"LEO, HW and epochs of the brokers are above offset {base}.")
-    if omitted:
-        notes.append(f"A wider terminal also shows: {', '.join(omitted)}.")
-    if left_out:
-        notes.append(f"{counted(len(left_out), 'lesser step')} left out: --markdown shows all.")
+    notes = (
+        f"LEO, HW and epochs of the brokers are above offset {base}." if base else "",
+        f"A wider terminal also shows: {', '.join(omitted)}." if omitted else "",
+        f"{counted(len(left_out), 'lesser step')} left out: --markdown shows all."
+        if left_out
+        else "",
+    )
     return [
         *(*rows, "", *legend(explained, width)),
         *(line for note in notes for line in wrap(note, width)),

@@ -1,4 +1,4 @@
-"""`tidemark inspect --losses --groups`: which consumer groups a loss reaches, asked once."""
+"""Which consumer groups a loss reaches, asked once, for `inspect --losses` and `timeline`."""
 
 from __future__ import annotations
 
@@ -126,10 +126,9 @@ def as_text(loss: Loss, reaches: Sequence[GroupReach]) -> list[str]:
         (each.group, "?" if each.committed is None else str(each.committed), each.text)
         for each in reaches[:MAX_ROWS]
     ]
-    lines = [
+    more = len(reaches) - len(rows)
+    return [
         f"{place}, by the current commits of groups (earlier ones are not known):",
         *(f"  {line}" for line in table([("GROUP", "COMMITTED", "WHAT THAT SAYS"), *rows])),
+        *([f"  … and {more} more; --json lists all of them"] if more else []),
     ]
-    if len(reaches) > MAX_ROWS:
-        lines.append(f"  … and {len(reaches) - MAX_ROWS} more; --json lists all of them")
-    return lines
