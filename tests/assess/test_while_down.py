@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.export.make import view
-from tidemark.assess.while_down import while_down
+from tests.export.make import alert, open_alert, view
+from tidemark.assess.while_down import cost_of_saving, while_down
 from tidemark.core.records import ReplicaView, View
 
 
@@ -56,3 +56,14 @@ COPY = (
 )
 def test_the_price_is_said_where_it_is_known(views: list[View], said: str | None) -> None:
     assert while_down(1, views) == said
+
+
+def test_an_alert_that_asks_for_a_broker_names_the_loss_on_its_disk() -> None:
+    lost = placed(0, [2])
+    evidence = {"proven": [5, 9], "leader_before": 1, "leader": 2}
+    lost.alerts = [open_alert(alert("KafkaCommittedDataLoss", topic="orders", partition="0"))]
+    lost.alerts[0].evidence = evidence
+    offline = alert("KafkaOffline", broker="1")
+    text = "which broker 1 has or may have: copy its log before it restarts"
+    assert text in (cost_of_saving(offline, lambda _: [lost]) or "")
+    assert cost_of_saving(alert("KafkaOffline", broker="2"), lambda _: [lost]) is None

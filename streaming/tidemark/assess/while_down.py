@@ -7,6 +7,7 @@ from typing import Final
 
 from tidemark.assess.candidates import ANY_LAG, candidates_of
 from tidemark.assess.health import judge_replication
+from tidemark.assess.losses import held_losses
 from tidemark.core.links import broker_to_save
 from tidemark.core.record_holders import holder_entries
 from tidemark.core.records import Alert, OpenAlert, View
@@ -19,13 +20,17 @@ ViewsOf = Callable[[str], Iterable[View]]
 
 
 def cost_of_saving(alert: Alert | OpenAlert, views_of: ViewsOf) -> str | None:
-    """What it costs to leave the broker down whose log the alert asks to save; None: not known."""
-    broker = broker_to_save(alert.evidence)
+    """What it costs to leave the broker down whose log the alert asks to save; None: not known.
+
+    Of an alert that only names a broker: the loss of which its disk has, or may have, the records.
+    """
+    broker, named = broker_to_save(alert.evidence), alert.labels.get("broker", "")
+    views = views_of(alert.labels.get("kafka_cluster", ""))
+    if broker is None and named.isascii() and named.isdecimal():
+        return next(iter(held_losses(views, int(named))), None)
     holders = holder_entries(alert.evidence.get("records_held_by"))
     cut = [each.get("broker") for each in holders if each.get("state") == "cut"]
-    if broker is None or broker in cut:
-        return None
-    return while_down(broker, views_of(alert.labels.get("kafka_cluster", "")))
+    return None if broker is None or broker in cut else while_down(broker, views)
 
 
 def while_down(broker: int, views: Iterable[View]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from tidemark.assess.health import SEVERITIES
@@ -126,8 +127,9 @@ def of_recordings(
     name, found = lines.only()
     # What it costs later than the time that is shown is another figure.
     is_now = views.ended_at(name) <= wanted.until
+    views_of = lru_cache(maxsize=1)(views.views)
     for alert in newest_alerts(found.steps) if is_now else ():
-        cost = cost_of_saving(alert, views.views)
+        cost = cost_of_saving(alert, views_of)
         if cost is not None:
             alert.annotations[WHILE_DOWN] = cost
     return name, found
