@@ -133,17 +133,21 @@ def may_be_recreated(state: PartitionState, committed: int, found: LossCandidate
         # is of the log before.
         newest, end = state.lineage[-1]
         epoch = newest if end <= (leader.log_end_offset or 0) else None
-    earlier = [entry for entry in state.committed if entry.epoch not in (epoch, NO_EPOCH)]
-    read_at = max((entry.read_at or entry.at for entry in earlier), default=0.0)
-    # Disks do not fail at the same time: a new topic resets all logs, and may elect at once.
-    at_once = len({reset.at for reset in state.resets}) == 1
-    at_once = at_once and {reset.broker for reset in state.resets} >= {*state.assigned}
-    if _is_beyond(epoch, read_at, state.observed_at, SUDDEN_ELECTIONS if at_once else 1):
-        return False
     # After a time in which nobody watched, any log may be of a new topic, and so its copies.
     marks = [reset for reset in state.resets if reset.unwatched or reset.broker == state.leader]
     began_at = min((mark.at for mark in marks), default=0.0)
     if not marks or _shares_history(state, state.lineage, before=began_at):
+        return False
+    # What was read since the gap is of the new topic, if there is one.
+    gap_at = min((mark.at for mark in marks if mark.unwatched), default=inf)
+    earlier = [entry for entry in state.committed if entry.epoch not in (epoch, NO_EPOCH)]
+    first = min((entry.epoch for entry in earlier if entry.at >= gap_at), default=epoch)
+    read_at = max((e.read_at or e.at for e in earlier if e.at < gap_at), default=0.0)
+    # Disks do not fail at the same time: a new topic resets all logs, and may elect at once.
+    at_once = len({reset.at for reset in state.resets}) == 1
+    at_once = at_once and {reset.broker for reset in state.resets} >= {*state.assigned}
+    until = min(gap_at, state.observed_at)
+    if _is_beyond(first, read_at, until, SUDDEN_ELECTIONS if at_once else 1):
         return False
     if found is not None and any(mark.unwatched for mark in marks):
         return True
@@ -170,7 +174,10 @@ def apply_resets(
     resets: list[LogReset] = []
     if before.topic_id is None and event.topic_id is None:
         fresh: list[int] = []
-        goes_on = _goes_on(before, event, unwatched=unwatched)
+        # No reassignment moves all replicas in one pass.
+        has_moved = not {*before.assigned, *event.adding}.intersection(event.replicas)
+        unwatched |= has_moved and bool(before.assigned)
+        goes_on = not has_moved and _goes_on(before, event, unwatched=unwatched)
         unwatched = unwatched and not _shares_history(before, event.lineage)
         if not goes_on:
             fresh = [s.broker for s in event.samples if unwatched or _is_reset(before, event, s)]
