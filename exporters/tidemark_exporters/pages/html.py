@@ -15,6 +15,7 @@ from tidemark.assess.leader_death import range_text
 from tidemark.assess.risky_configuration import MEANINGS
 from tidemark.assess.safe_to_stop import EFFECT_TEXTS
 from tidemark.assess.watermarks import above_log_end, high_watermark_lag, low_watermark
+from tidemark.assess.while_down import cost_of_saving, while_down
 from tidemark.core.links import below, dashboard_path, runbook_path
 from tidemark_exporters.evidence import holders_text
 from tidemark_exporters.pages import evidence_text, text
@@ -86,6 +87,8 @@ def _environment() -> Environment:
         "range_text": range_text,
         "dashboard": lambda base, labels: below(base, dashboard_path(labels)),
         "runbook": runbook_path,
+        "cost_of_saving": cost_of_saving,
+        "while_down": while_down,
         "refresh_seconds": REFRESH_SECONDS,
         "url": text.page_address,
         "version": __version__,

@@ -12,8 +12,7 @@ from tidemark.assess.losses import open_losses
 from tidemark.core.records import Alert, View
 from tidemark.core.text import rfc3339
 
-# How long Tidemark's topic keeps events; before and after the incident, the command shows a minute.
-EVENTS_SECONDS: Final = 86_400.0
+# Before and after the incident, the command shows a minute.
 MARGIN_SECONDS: Final = 60.0
 
 
@@ -27,19 +26,12 @@ def incident(view: View, alerts: Iterable[Alert], now: float) -> dict[str, Any]:
 
 
 def timeline_command(view: View, found: Incident, now: float) -> str:
-    """`tidemark timeline …` for the time of the incident; of a recording, where it is too old.
+    """`tidemark timeline …` for the time of the incident.
 
     Of a loss, with what the commits of consumer groups say of it.
     """
-    oldest = now - EVENTS_SECONDS
     options = ["--cluster", view.kafka_cluster, *(["--groups"] if open_losses(view) else [])]
-    if found.end < oldest:
-        options += ["--from", "RECORDING"]
-    since = found.start - MARGIN_SECONDS
-    if since > oldest:
-        options += ["--since", _seconds(since)]
-    elif found.end >= oldest:
-        options += ["--since", "24h"]
+    options += ["--since", _seconds(found.start - MARGIN_SECONDS)]
     if now - found.end > PAUSE_SECONDS:
         options += ["--until", _seconds(found.end + MARGIN_SECONDS)]
     # After `--`, a topic whose name begins with `-` is no option.

@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 from tidemark.assess.health import HEALTHY, alert_level
 from tidemark.assess.losses import LOSS
 from tidemark.assess.risky_configuration import RiskCount
-from tidemark.assess.while_down import cost_of_saving, while_down
 from tidemark.core.records import Alert
 from tidemark_exporters.pages import listing
 from tidemark_exporters.pages.alerts import AlertHistory, select_alerts
@@ -150,10 +149,7 @@ def partition(request: PageRequest) -> Context:
         **leadership(view, request.snapshot.now, request.snapshot.lag_threshold(view.topic)),
         **incident(view, [*request.snapshot.open_alerts, *past, *of_brokers], request.snapshot.now),
         "alerts": alerts,
-        "urgent": [
-            (each, cost_of_saving(each, request.snapshot.unhealthy_views))
-            for each in _urgent(alerts)
-        ],
+        "urgent": _urgent(alerts),
         "past": past[:MAX_PAST_ALERTS],
     }
 
@@ -237,13 +233,8 @@ def document(name: str, request: PageRequest) -> Context:
     if not is_runbook:
         Query(request.raw_query, ())
     values = read_values(request.raw_query) if is_runbook else ()
-    single, given = is_runbook and name != RUNBOOKS, dict(values)
-    cost = None
-    if {"cluster", "old_leader"} <= given.keys():
-        views = request.snapshot.unhealthy_views(given["cluster"])
-        cost = while_down(int(given["old_leader"]), views)
-    found = read_document(name, values)._asdict()
-    return {**found, "values": given, "is_single": single, "while_down": cost}
+    single = is_runbook and name != RUNBOOKS
+    return {**read_document(name, values)._asdict(), "values": dict(values), "is_single": single}
 
 
 # Path below the root -> (template, its variables); a document is below PREFIX.

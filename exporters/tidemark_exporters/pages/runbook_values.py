@@ -10,10 +10,8 @@ from tidemark.core.links import MAX_CHARACTERS
 from tidemark_exporters.pages.query import BadRequestError, Query
 
 # Parameters of the address, each the name of a variable in lower case.
-TEXTS: Final = ("cluster", "topic")
+TEXTS: Final = ("cluster", "topic", "holders")
 NUMBERS: Final = ("partition", "broker", "old_leader", "lost_from", "lost_to")
-# Of brokers, by comma.
-NUMBER_LISTS: Final = ("holders",)
 VARIABLE: Final = re.compile(r"\$([A-Z_]+)")
 _SET: Final = re.compile(r"^export ([A-Z_]+)=\S+", re.MULTILINE)
 # Of a script: a string, a comment, an escaped character, a variable.
@@ -26,12 +24,9 @@ Values = tuple[tuple[str, str], ...]
 
 def read_values(raw_query: str) -> Values:
     """(parameter, value) of each that is given. Raises BadRequestError."""
-    query = Query(raw_query, (*TEXTS, *NUMBERS, *NUMBER_LISTS))
+    query = Query(raw_query, (*TEXTS, *NUMBERS))
     for name in NUMBERS:
         query.number(name)
-    for name in NUMBER_LISTS:
-        if not re.fullmatch(r"([0-9]+(,[0-9]+)*)?", query.given.get(name, "")):
-            raise BadRequestError(f"{name} must be numbers, by comma.")
     for name in TEXTS:
         value = query.given.get(name, "")
         # A terminal acts on control characters that are pasted.

@@ -53,26 +53,18 @@ def newest_alerts(steps: Sequence[Step]) -> list[Alert]:
 
 def weights(steps: Sequence[Step]) -> Iterator[int]:
     """How much each step matters: 4 an alert that pages, 0 only lesser or ended alerts."""
-    if steps:
-        yield _weight(steps[0], None)
-    for before, step in pairwise(steps):
-        yield _weight(step, before)
-
-
-def _weight(step: Step, before: Step | None) -> int:
-    fired = {each.labels["severity"] for each in step.alerts if each.state != "resolved"}
-    if "critical" in fired:
-        return 4
-    if step.cuts or (before is not None and _leadership(step) != _leadership(before)):
-        return 3
-    silent = _silent(step)
-    if "warning" in fired or silent != (set() if before is None else _silent(before)):
-        return 2
-    return int(before is not None and step.changes not in ([], [NEWEST]))
-
-
-def _leadership(step: Step) -> tuple[int | None, int | None]:
-    return step.leader, step.leader_epoch
+    for before, step in pairwise([None, *steps]):
+        assert step is not None, "only the first pair has none before"
+        fired = {each.labels["severity"] for each in step.alerts if each.state != "resolved"}
+        old = step if before is None else before
+        if "critical" in fired:
+            yield 4
+        elif step.cuts or (step.leader, step.leader_epoch) != (old.leader, old.leader_epoch):
+            yield 3
+        elif "warning" in fired or _silent(step) != (_silent(before) if before else set()):
+            yield 2
+        else:
+            yield int(before is not None and step.changes not in ([], [NEWEST]))
 
 
 def _silent(step: Step) -> set[int]:
