@@ -16,9 +16,8 @@ from typing import Final
 
 import structlog
 
-from tidemark.assess.while_down import WHILE_DOWN, cost_of_saving
+from tidemark.assess.while_down import SAVES, WHILE_DOWN, cost_of_saving
 from tidemark.core.errors import ClusterError, TidemarkError
-from tidemark.core.links import broker_to_save
 from tidemark.core.records import Alert, View
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topic_reader import Message, TopicReader
@@ -340,7 +339,7 @@ class Exporter:
         """With what it costs to keep the broker down that an alert asks to save, where known."""
         views_of = lru_cache(maxsize=None)(self.table.unhealthy_views)
         for alert, _ in [] if self._waiting else records:
-            asks = broker_to_save(alert.evidence) is not None
+            asks = alert.labels.get("alertname") in SAVES
             if asks and (cost := cost_of_saving(alert, views_of)) is not None:
                 alert.annotations[WHILE_DOWN] = cost
         return records

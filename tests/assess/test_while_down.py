@@ -63,7 +63,7 @@ def test_an_alert_that_asks_for_a_broker_names_the_loss_on_its_disk() -> None:
     evidence = {"proven": [5, 9], "leader_before": 1, "leader": 2}
     lost.alerts = [open_alert(alert("KafkaCommittedDataLoss", topic="orders", partition="0"))]
     lost.alerts[0].evidence = evidence
-    offline = alert("KafkaOffline", broker="1")
+    offline = alert("KafkaOffline", broker="1", evidence={"last_leader": 1})
     text = "which broker 1 has or may have: copy its log before it restarts"
     assert text in (cost_of_saving(offline, lambda _: [lost]) or "")
     assert cost_of_saving(alert("KafkaOffline", broker="2"), lambda _: [lost]) is None

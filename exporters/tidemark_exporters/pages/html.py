@@ -15,7 +15,7 @@ from tidemark.assess.leader_death import range_text
 from tidemark.assess.risky_configuration import MEANINGS
 from tidemark.assess.safe_to_stop import EFFECT_TEXTS
 from tidemark.assess.watermarks import above_log_end, high_watermark_lag, low_watermark
-from tidemark.assess.while_down import cost_of_saving, while_down
+from tidemark.assess.while_down import SAVES, cost_of_saving, while_down
 from tidemark.core.links import below, dashboard_path, runbook_path
 from tidemark_exporters.evidence import holders_text
 from tidemark_exporters.pages import evidence_text, text
@@ -72,6 +72,7 @@ def _environment() -> Environment:
         "EFFECT_TEXTS": EFFECT_TEXTS,
         "SEVERITIES": SEVERITIES,
         "SIGNS": SIGNS,
+        "SAVES": SAVES,
         "RISKS": MEANINGS,
         "STATES": {**STATES, STALE.name: STALE},
         "STATE_CHOICES": STATE_CHOICES,

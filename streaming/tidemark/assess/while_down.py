@@ -7,7 +7,8 @@ from typing import Final
 
 from tidemark.assess.candidates import ANY_LAG, candidates_of
 from tidemark.assess.health import judge_replication
-from tidemark.assess.losses import held_losses
+from tidemark.assess.losses import LOSS, held_losses
+from tidemark.core.identity import alert_name
 from tidemark.core.links import broker_to_save
 from tidemark.core.record_holders import holder_entries
 from tidemark.core.records import Alert, OpenAlert, View
@@ -15,6 +16,8 @@ from tidemark.core.text import counted
 
 # The annotation of an alert that asks to keep a broker down.
 WHILE_DOWN: Final = "while_down"
+# Those alerts: of others the last leader is one to bring back.
+SAVES: Final = frozenset({LOSS, alert_name("UNCLEAN_ELECTION")})
 # Of a cluster; healthy partitions may be left out.
 ViewsOf = Callable[[str], Iterable[View]]
 
@@ -22,12 +25,13 @@ ViewsOf = Callable[[str], Iterable[View]]
 def cost_of_saving(alert: Alert | OpenAlert, views_of: ViewsOf) -> str | None:
     """What it costs to leave the broker down whose log the alert asks to save; None: not known.
 
-    Of an alert that only names a broker: the loss of which its disk has, or may have, the records.
+    Of another alert: the loss of which the disk of its broker has, or may have, the records.
     """
-    broker, named = broker_to_save(alert.evidence), alert.labels.get("broker", "")
-    views = views_of(alert.labels.get("kafka_cluster", ""))
-    if broker is None and named.isascii() and named.isdecimal():
-        return next(iter(held_losses(views, int(named))), None)
+    views, named = views_of(alert.labels.get("kafka_cluster", "")), alert.labels.get("broker", "")
+    if alert.labels.get("alertname") not in SAVES:
+        is_number = named.isascii() and named.isdecimal()
+        return next(iter(held_losses(views, int(named))), None) if is_number else None
+    broker = broker_to_save(alert.evidence)
     holders = holder_entries(alert.evidence.get("records_held_by"))
     cut = [each.get("broker") for each in holders if each.get("state") == "cut"]
     return None if broker is None or broker in cut else while_down(broker, views)
