@@ -318,6 +318,12 @@ SHORTER = answer(1, log_end_offset=99)
     [
         (WITHOUT_ID, new(topic_id=None), [LogReset(1, 11.0), LogReset(2, 11.0)]),
         (SEEN, new(topic_id=None), []),
+        # The leader's high watermark was not read, and is that of the partition.
+        (
+            fold(None, sampled(answer(1, high_watermark=None), answer(2))),
+            new(topic_id=None),
+            [LogReset(1, 11.0), LogReset(2, 11.0)],
+        ),
         # A log below its own high watermark.
         (WITHOUT_ID, sampled(SHORTER, answer(2, log_end_offset=90)), []),
         (WITHOUT_ID, sampled(SHORTER, answer(2, log_end_offset=89)), [LogReset(2, 10.0)]),

@@ -15,8 +15,8 @@ from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.broker_socket import BrokerSocket, fetch_metadata
 from tidemark_lab.brokers.wait import wait_until
 
-# The broker is not the controller, or there is none for now.
-_NOT_CONTROLLER: Final = 41
+# The broker is not the controller, or there is none for now; a topic of this name is being deleted.
+_NOT_YET: Final = frozenset({41, 36})
 _ANSWER_SECONDS: Final = 10.0
 
 
@@ -47,7 +47,7 @@ def create_topic(
             if not answer.error_code:
                 return True
             failure = str(kafka_errors.for_code(answer.error_code).__name__)
-            if answer.error_code != _NOT_CONTROLLER:
+            if answer.error_code not in _NOT_YET:
                 raise ClusterError(f"the local cluster did not create the topic {name}: {failure}")
         return False
 

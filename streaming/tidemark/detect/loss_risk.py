@@ -162,7 +162,10 @@ def _suspected(state: PartitionState, context: Context, seen: Suspicion) -> Cond
             "leader": seen.leader,
             "seen_at": seen.at,
             "may_be_recreated": seen.recreated,
-            "committed_seen_at": max((entry.at for entry in state.committed), default=None),
+            # What is committed now is of the topic that may be new.
+            "committed_seen_at": seen.at
+            if seen.recreated
+            else max((entry.at for entry in state.committed), default=None),
             "confidence": "suspected",
         },
     )

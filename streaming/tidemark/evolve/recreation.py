@@ -233,16 +233,17 @@ def _shares_history(
 
 
 def _is_reset(before: PartitionState, event: Observation, sample: Replica) -> bool:
-    if not before.assigned:
-        return False
-    if sample.broker not in before.assigned:
+    if before.assigned and sample.broker not in before.assigned:
         return sample.broker not in event.adding
     known = before.by_broker.get(sample.broker)
-    return _forgot(before, sample) or (
-        known is not None
-        and known.high_watermark is not None
-        and sample.log_end_offset is not None
-        and sample.log_end_offset < known.high_watermark
+    # That of the partition too: the leader's may not have been read in the last pass.
+    marks = (
+        None if known is None else known.high_watermark,
+        before.high_watermark if sample.broker == before.leader else None,
+    )
+    return _forgot(before, sample) or any(
+        mark is not None and sample.log_end_offset is not None and sample.log_end_offset < mark
+        for mark in marks
     )
 
 
