@@ -83,6 +83,7 @@ UNCLEAN_ELECTION_MANY: Final = Drill(
         alert("COMMITTED_DATA_LOSS", _MANY),
         heal(_LEADER),
         whole(),
+        alert("LOG_TRUNCATION", _MANY),
         resolved("OFFLINE", "BROKER_DOWN"),
     ),
     lost="some",
@@ -91,6 +92,8 @@ UNCLEAN_ELECTION_MANY: Final = Drill(
         Expected("OFFLINE", _LEADER, "critical", partitions=_MANY, resolves=True),
         Expected("UNCLEAN_ELECTION", _LEADER, "critical", broker=2, partitions=_MANY),
         Expected("COMMITTED_DATA_LOSS", _LEADER, "critical", partitions=_MANY),
+        # Broker 1 had the last copies, and cuts them when it is back.
+        Expected("LOG_TRUNCATION", _LEADER, "critical", broker=1, partitions=_MANY),
     ),
 )
 
