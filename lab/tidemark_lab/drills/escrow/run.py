@@ -198,7 +198,10 @@ def _judge(
     back = _salvaged(service, kind, gone[0].offset, gone[-1].offset + 1, death)
     whole = [w for w in gone if back.get(w.offset) == (w.key, w.value, w.timestamp_ms)]
     limit = death.at - SAMPLED_SECONDS
-    sampled = max((r.committed for r in samples.readings if r.until <= limit), default=0)
+    # Earlier rounds reached higher offsets, which their losses took back.
+    epoch = death.leader_epochs[kind.topic]
+    before = [r for r in samples.readings if r.until <= limit and r.leader_epoch == epoch]
+    sampled = max((r.committed for r in before), default=0)
     absent = sorted({w.offset for w in gone} - {w.offset for w in whole})
     last = max(whole, default=gone[0])
     return Election(
