@@ -37,8 +37,9 @@ def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None
         (None, [1200675, 1201038]),
         # Recreated while the collector made no pass, then copied to a new replica.
         ("recreated unseen", [5015, 5050, 5092]),
-        # Recreated on another broker within a pass, or before elections that were seen.
-        (None, [5006362, 5000726]),
+        # Recreated on another broker within a pass, before elections that were seen, or with an
+        # empty epoch 0.
+        (None, [5006362, 5000726, 5001687]),
         # Recreated while the clocks of two collectors differ; elected four times at once; an older
         # leader's record says that it is recovering; a deposed leader counts on.
         (None, [2000107, 3300345, 129, 3300205, 3300257]),

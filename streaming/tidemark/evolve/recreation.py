@@ -197,6 +197,11 @@ def _is_beyond(epoch: int | None, since: float, now: float, sudden: int = 1) -> 
     return now >= since and (epoch or 0) > sudden + (now - since) / SECONDS_PER_ELECTION
 
 
+def _begins_anew(known: LineageEntries, lineage: LineageEntries) -> bool:
+    """Whether the oldest epoch had records, and its first ones are of a later epoch now."""
+    return bool(known) and known[0][1] > 0 and (known[0][0], 0) in lineage
+
+
 def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> bool:
     """Whether the topic is the same as in the pass before.
 
@@ -207,6 +212,8 @@ def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> 
     if before.resets:
         return False
     if any(_forgot(before, sample) for sample in event.samples):
+        return False
+    if _begins_anew(before.lineage or [], event.lineage or []):
         return False
     if _is_beyond(event.leader_epoch, before.observed_at, event.observed_at):
         return True
