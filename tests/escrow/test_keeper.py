@@ -115,8 +115,7 @@ class Rig:
 
     @property
     def ranges(self) -> list[tuple[int, int, int | None]]:
-        held = self.keeper.held.get(KEY)
-        return [] if held is None else list(held.ranges)
+        return [*self.keeper.held[KEY].ranges] if KEY in self.keeper.held else []
 
 
 BEHIND = {2: {"log_end_offset": 60, "lag_ms": 9e3}, 3: {"log_end_offset": 40, "lag_ms": 9e3}}
@@ -214,8 +213,11 @@ def test_the_oldest_goes_above_the_bound() -> None:
 def test_a_new_process_goes_on_behind_the_newest_copy(rig: Rig, is_deleted: bool) -> None:
     """It reads before it knows all that is held, and deletes only then."""
     later = Rig(rig.topics)
-    labels = [(read_label(each.key), each) for each in rig.topics.records]
-    held = [(label, len(each.value or b""), 5.0, each.offset) for label, each in labels if label]
+    held = [
+        (label, len(each.value or b""), 5.0, each.offset)
+        for each in rig.topics.records
+        if (label := read_label(each.key)) is not None
+    ]
     later.keeper.recover([held[-1][0]])
     later.leader.log = [*LOG, *split_batches(batch(100, [sent(100)]), 0)[0]]
     later.see(led(BEHIND, **ALONE))
