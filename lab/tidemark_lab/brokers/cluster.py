@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError
 
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.jvm.java import JavaHome, find_java
@@ -31,6 +32,7 @@ BROKERS: Final = (1, 2, 3)
 _START_SECONDS: Final = 180.0
 _STOP_SECONDS: Final = 30.0
 _TOPIC_SECONDS: Final = 30.0
+_CONNECT_SECONDS: Final = 5.0
 
 # A topic and the number of a partition.
 Place = tuple[str, int]
@@ -251,16 +253,21 @@ class LocalCluster:
     def administer(self, act: Callable[[Any], _T], what: str) -> _T:
         """What `act` returns for a KafkaAdminClient. Raises ClusterError: the cluster did not …
 
-        A new client each time: kafka-python's admin client keeps asking a dead controller.
+        A new client each time: kafka-python's admin client keeps asking a dead controller. Brokers
+        list one that was killed until its session ends, and the client may choose that one.
         """
-        try:
-            admin = KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
+        deadline = time.monotonic() + _CONNECT_SECONDS
+        while True:
             try:
-                return act(admin)
-            finally:
-                admin.close()
-        except KafkaError as error:
-            raise ClusterError(f"the local cluster did not {what}: {error}") from None
+                admin = KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
+                try:
+                    return act(admin)
+                finally:
+                    admin.close()
+            except KafkaError as error:
+                if not isinstance(error, KafkaConnectionError) or time.monotonic() > deadline:
+                    raise ClusterError(f"the local cluster did not {what}: {error}") from None
+                time.sleep(_CONNECT_SECONDS / 10)
 
     def active_controller(self) -> int | None:
         """The controller that leads, as a broker sees it; None where it sees none."""
