@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,7 +25,7 @@ from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.process import ChildProcess, check_running
 from tidemark_lab.brokers.topic_creation import create_topic
 from tidemark_lab.brokers.versions import kafka_version
-from tidemark_lab.brokers.wait import wait_until
+from tidemark_lab.brokers.wait import comes_true, wait_until
 
 BROKERS: Final = (1, 2, 3)
 _START_SECONDS: Final = 180.0
@@ -256,18 +255,25 @@ class LocalCluster:
         A new client each time: kafka-python's admin client keeps asking a dead controller. Brokers
         list one that was killed until its session ends, and the client may choose that one.
         """
-        deadline = time.monotonic() + _CONNECT_SECONDS
-        while True:
+        found: list[_T] = []
+        errors: list[KafkaError] = []
+
+        def attempt() -> bool:
             try:
                 admin = KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
                 try:
-                    return act(admin)
+                    found.append(act(admin))
                 finally:
                     admin.close()
             except KafkaError as error:
-                if not isinstance(error, KafkaConnectionError) or time.monotonic() > deadline:
-                    raise ClusterError(f"the local cluster did not {what}: {error}") from None
-                time.sleep(_CONNECT_SECONDS / 10)
+                errors[:] = [error]
+                return not isinstance(error, KafkaConnectionError)
+            return True
+
+        comes_true(attempt, _CONNECT_SECONDS)
+        if not found:
+            raise ClusterError(f"the local cluster did not {what}: {errors[0]}")
+        return found[0]
 
     def active_controller(self) -> int | None:
         """The controller that leads, as a broker sees it; None where it sees none."""
