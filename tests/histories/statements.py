@@ -98,14 +98,14 @@ def lost_before(case: Case, match: Match) -> bool:
     committed, too.
     """
     epoch, truth = case.evidence.get("leader_epoch_after"), case.truth
-    if truth.late[case.topic]:
-        return True
-    if any(truth.offset_of[record] >= case.sampled_start for record in truth.deleted):
-        return True
-    return any(
-        seen.lost
-        for seen in case.truth.leaderships
-        if seen.topic == case.topic and (epoch is None or seen.epoch >= epoch)
+    return (
+        bool(truth.late[case.topic])
+        or any(truth.offset_of[record] >= case.sampled_start for record in truth.deleted)
+        or any(
+            seen.lost
+            for seen in case.truth.leaderships
+            if seen.topic == case.topic and (epoch is None or seen.epoch >= epoch)
+        )
     )
 
 

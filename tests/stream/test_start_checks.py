@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Connection, Settings, Stream
 from tidemark.stream import command
-from tidemark.stream.start_checks import check_start
+from tidemark.stream.start_checks import check_packages, check_start
 
 
 def settings(checkpoint: str, **stream: object) -> Settings:
@@ -31,6 +32,17 @@ def test_a_user_without_a_name_is_refused_before_java_would_end(
         check_start(settings(str(tmp_path)), {})
     # Its Java runs already.
     check_start(settings(str(tmp_path)), {"PYSPARK_GATEWAY_PORT": "1"})
+
+
+@pytest.mark.parametrize(
+    ("spark", "arrow", "taken"),
+    [("4.1.1", "26.0.1", False), ("4.0.0", "25.0.1", True), ("4.2.0", "26.0.1", True)],
+)
+def test_a_pyarrow_that_is_too_new_for_pyspark_is_refused(
+    spark: str, arrow: str, taken: bool
+) -> None:
+    with nullcontext() if taken else pytest.raises(ConfigError, match=r"'pyarrow<26'"):
+        check_packages({"pyspark": spark, "pyarrow": arrow}.__getitem__)
 
 
 @pytest.mark.parametrize("inner", ["", "/a/b"])

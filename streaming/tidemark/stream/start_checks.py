@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
@@ -16,11 +17,14 @@ from tidemark.stream.session import is_local, is_submitted, local_folder, master
 
 # Where they are set, Hadoop may have another default file system than this machine's.
 HADOOP: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "HADOOP_HOME", "SPARK_CONF_DIR")
+# Of pyarrow, for PySpark before 4.2.
+FIRST_BAD: Final = (26, 0)
 
 
 def check_start(settings: Settings, environ: Mapping[str, str]) -> None:
     """Also makes a checkpoint on this machine its user's alone. Raises ConfigError."""
     check_user(environ)
+    check_packages()
     check_client(settings)
     folder = check_checkpoint(settings, environ)
     # Another user's: Hadoop names it.
@@ -40,6 +44,23 @@ def check_user(environ: Mapping[str, str]) -> None:
                 f"the user id {os.geteuid()} has no name, and Spark does not start without one. "
                 "Add a line for it to /etc/passwd, or run as a user who has one."
             ) from None
+
+
+def check_packages(version_of: Callable[[str], str] = version) -> None:
+    """Raises ConfigError for a pyarrow from which PySpark reads floats where it needs integers.
+
+    Not of packages that spark-submit brings, whose versions are not known.
+    """
+    # ApplyInPandasWithStateSerializer.load_stream.
+    with suppress(PackageNotFoundError):
+        spark, arrow = (
+            tuple(map(int, version_of(name).split(".")[:2])) for name in ("pyspark", "pyarrow")
+        )
+        if spark < (4, 2) and arrow >= FIRST_BAD:
+            raise ConfigError(
+                f"PySpark {version_of('pyspark')} cannot read its states with pyarrow "
+                f"{version_of('pyarrow')}. Install PySpark 4.2, or 'pyarrow<{FIRST_BAD[0]}'."
+            )
 
 
 def port_warnings(settings: Settings) -> Iterator[str]:
