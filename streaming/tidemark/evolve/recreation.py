@@ -144,7 +144,8 @@ def may_be_recreated(state: PartitionState, committed: int, found: LossCandidate
     first = min((entry.epoch for entry in earlier if entry.at >= gap_at), default=epoch)
     read_at = max((e.read_at or e.at for e in earlier if e.at < gap_at), default=0.0)
     # Disks do not fail at the same time: a new topic resets all logs, and may elect at once.
-    at_once = len({reset.at for reset in state.resets}) == 1
+    times = [reset.at for reset in state.resets]
+    at_once = max(times) - min(times) <= SECONDS_PER_ELECTION
     at_once = at_once and {reset.broker for reset in state.resets} >= {*state.assigned}
     until = min(gap_at, state.observed_at)
     if _is_beyond(first, read_at, until, SUDDEN_ELECTIONS if at_once else 1):
