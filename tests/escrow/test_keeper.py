@@ -19,6 +19,7 @@ from tidemark.escrow.copies import Copies, Failures
 from tidemark.escrow.keeper import Keeper
 from tidemark.escrow.leader_reads import Read
 from tidemark.escrow.sealed import Key, Seal, read_label
+from tidemark.kafka.client import RIGHTS_CURE
 from tidemark.kafka.topic_reader import Message
 from tidemark.record_log.batches import Batch, split_batches
 from tidemark.settings import Escrow, Settings
@@ -237,10 +238,13 @@ def test_what_was_read_is_written_once_kafka_takes_it_also_without_the_leader(
 ) -> None:
     monkeypatch.setattr(copies, "PAUSE_SECONDS", 0.0)
     rig = Rig()
-    rig.leader.error, rig.topics.refusal = "timed_out", "no right to create"
+    rig.leader.error, rig.topics.refusal = "TOPIC_AUTHORIZATION_FAILED", "no right to create"
     rig.see(led(BEHIND, **ALONE))
     rig.steps(3)
-    assert rig.failures == {"read from leaders": "timed_out from broker 1 of main (orders-0)"}
+    assert rig.failures == {
+        "read from leaders": "TOPIC_AUTHORIZATION_FAILED from broker 1 of main (orders-0)"
+        + RIGHTS_CURE
+    }
     rig.leader.error = None
     rig.steps(3)
     assert (rig.ranges, list(rig.failures.values())) == ([], ["no right to create"])

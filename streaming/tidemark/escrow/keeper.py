@@ -21,6 +21,7 @@ from tidemark.escrow.copies import MAX_BATCH_BYTES, Copies, Failures
 from tidemark.escrow.held import Held, HeldBatch
 from tidemark.escrow.leader_reads import LeaderReads, Read
 from tidemark.escrow.sealed import Key, Label
+from tidemark.kafka.client import RIGHTS_CURE
 from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
 
@@ -116,7 +117,9 @@ class Keeper:
         # Each with one of its partitions.
         read = [(key, held) for key, held in self.held.items() if held.position is not None]
         errors = {h.error: f"{h.error} ({key[1]}-{key[2]})" for key, h in read if h.error}
-        self._failures.note("read from leaders", ", ".join(errors.values()) or None)
+        cure = RIGHTS_CURE if any("AUTHORIZATION_FAILED" in error for error in errors) else ""
+        why = f"{', '.join(errors.values())}{cure}"
+        self._failures.note("read from leaders", why or None)
         return True
 
     def _wanted(self, cluster: str) -> dict[int, dict[Place, tuple[int, bool]]]:

@@ -40,6 +40,8 @@ LINGER_SECONDS: Final = 0.3
 # An address may be one of several backends, of which one is dead.
 ATTEMPTS: Final = 3
 RETRY_SECONDS: Final = 0.2
+# After what Kafka's authorizer refuses.
+RIGHTS_CURE: Final = "; `tidemark check-config --acls` prints the rights"
 
 
 def choose_connection(settings: Settings, bootstrap: str | None) -> Connection:
@@ -99,7 +101,7 @@ def administration(connection: Connection, purpose: str) -> Iterator[Any]:
         yield admin
     except kafka_errors.KafkaError as error:
         is_right = isinstance(error, kafka_errors.AuthorizationError)
-        cure = "; `tidemark check-config --acls` prints the rights" if is_right else ""
+        cure = RIGHTS_CURE if is_right else ""
         raise ClusterError(f"cannot {purpose}: {explain(error)}{cure}.") from None
     finally:
         admin.close()
