@@ -138,7 +138,20 @@ def may_be_recreated(state: PartitionState, committed: int, found: LossCandidate
     began_at = min((mark.at for mark in marks), default=0.0)
     if not marks or _shares_history(state, state.lineage, before=began_at):
         return False
-    # What was read since the gap is of the new topic, if there is one.
+    if _elected_too_often(state, epoch, marks):
+        return False
+    if found is not None and any(mark.unwatched for mark in marks):
+        return True
+    answers = [replica for replica in state.replicas if replica.error is None]
+    return all((replica.log_end_offset or 0) < committed for replica in answers)
+
+
+def _elected_too_often(state: PartitionState, epoch: int | None, marks: list[LogReset]) -> bool:
+    """Whether the epoch is too high for a topic that is newer than what was committed.
+
+    `marks`: the resets of logs that may be of a new topic.
+    """
+    # What was read since a gap is of the new topic, if there is one.
     gap_at = min((mark.at for mark in marks if mark.unwatched), default=inf)
     earlier = [entry for entry in state.committed if entry.epoch not in (epoch, NO_EPOCH)]
     first = min((entry.epoch for entry in earlier if entry.at >= gap_at), default=epoch)
@@ -148,12 +161,7 @@ def may_be_recreated(state: PartitionState, committed: int, found: LossCandidate
     at_once = max(times) - min(times) <= SECONDS_PER_ELECTION
     at_once = at_once and {reset.broker for reset in state.resets} >= {*state.assigned}
     until = min(gap_at, state.observed_at)
-    if _is_beyond(first, read_at, until, SUDDEN_ELECTIONS if at_once else 1):
-        return False
-    if found is not None and any(mark.unwatched for mark in marks):
-        return True
-    answers = [replica for replica in state.replicas if replica.error is None]
-    return all((replica.log_end_offset or 0) < committed for replica in answers)
+    return _is_beyond(first, read_at, until, SUDDEN_ELECTIONS if at_once else 1)
 
 
 def may_be_new_log(state: PartitionState, broker: int | None) -> bool:
