@@ -23,11 +23,11 @@ from kafka import errors as kafka_errors
 from tidemark.core.errors import ClusterError
 from tidemark.escrow.sealed import Key, Label, Seal
 from tidemark.kafka.client import (
-    RIGHTS_CURE,
     close_producer,
     make_admin,
     make_producer,
     reason_of,
+    rights_cure,
 )
 from tidemark.kafka.topics import TIMESTAMP_OPTION, TIMESTAMP_TYPE, create_topics, topic_states
 from tidemark.settings import Settings
@@ -64,9 +64,7 @@ class Failures(dict[str, str]):
             act()
         except (ClusterError, kafka_errors.KafkaError, ValueError) as error:
             # ValueError: a producer does not know of an added partition; a new one does.
-            is_right = isinstance(error, kafka_errors.AuthorizationError)
-            cure = RIGHTS_CURE if is_right else ""
-            why = f"{reason_of(error)}{cure}"
+            why = f"{reason_of(error)}{rights_cure(error)}"
         self.note(purpose, why)
         return why is None
 

@@ -100,11 +100,14 @@ def administration(connection: Connection, purpose: str) -> Iterator[Any]:
     try:
         yield admin
     except kafka_errors.KafkaError as error:
-        is_right = isinstance(error, kafka_errors.AuthorizationError)
-        cure = RIGHTS_CURE if is_right else ""
-        raise ClusterError(f"cannot {purpose}: {explain(error)}{cure}.") from None
+        raise ClusterError(f"cannot {purpose}: {explain(error)}{rights_cure(error)}.") from None
     finally:
         admin.close()
+
+
+def rights_cure(error: BaseException) -> str:
+    """What follows a refusal by Kafka's authorizer; nothing after any other error."""
+    return RIGHTS_CURE if isinstance(error, kafka_errors.AuthorizationError) else ""
 
 
 def make_producer(connection: Connection, **options: Any) -> Any:
