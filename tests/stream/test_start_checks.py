@@ -11,7 +11,7 @@ import pytest
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Connection, Settings, Stream
 from tidemark.stream import command
-from tidemark.stream.start_checks import check_packages, check_start
+from tidemark.stream.start_checks import check_arrow, check_start
 
 
 def settings(checkpoint: str, **stream: object) -> Settings:
@@ -42,7 +42,7 @@ def test_a_pyarrow_that_is_too_new_for_pyspark_is_refused(
     spark: str, arrow: str, taken: bool
 ) -> None:
     with nullcontext() if taken else pytest.raises(ConfigError, match=r"'pyarrow<26'"):
-        check_packages({"pyspark": spark, "pyarrow": arrow}.__getitem__)
+        check_arrow({"pyspark": spark, "pyarrow": arrow}.__getitem__)
 
 
 @pytest.mark.parametrize("inner", ["", "/a/b"])

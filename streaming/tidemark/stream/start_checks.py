@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -17,14 +18,15 @@ from tidemark.stream.session import is_local, is_submitted, local_folder, master
 
 # Where they are set, Hadoop may have another default file system than this machine's.
 HADOOP: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "HADOOP_HOME", "SPARK_CONF_DIR")
-# Of pyarrow, for PySpark before 4.2.
-FIRST_BAD: Final = (26, 0)
+# From this pyarrow on, a PySpark before this one fails (`check_arrow`).
+BROKEN_BY_PYARROW: Final = (26,)
+FIXED_BY_PYSPARK: Final = (4, 2)
 
 
 def check_start(settings: Settings, environ: Mapping[str, str]) -> None:
     """Also makes a checkpoint on this machine its user's alone. Raises ConfigError."""
     check_user(environ)
-    check_packages()
+    check_arrow()
     check_client(settings)
     folder = check_checkpoint(settings, environ)
     # Another user's: Hadoop names it.
@@ -46,20 +48,19 @@ def check_user(environ: Mapping[str, str]) -> None:
             ) from None
 
 
-def check_packages(version_of: Callable[[str], str] = version) -> None:
+def check_arrow(version_of: Callable[[str], str] = version) -> None:
     """Raises ConfigError for a pyarrow from which PySpark reads floats where it needs integers.
 
     Not of packages that spark-submit brings, whose versions are not known.
     """
     # ApplyInPandasWithStateSerializer.load_stream.
     with suppress(PackageNotFoundError):
-        spark, arrow = (
-            tuple(map(int, version_of(name).split(".")[:2])) for name in ("pyspark", "pyarrow")
-        )
-        if spark < (4, 2) and arrow >= FIRST_BAD:
+        installed = [version_of(name) for name in ("pyspark", "pyarrow")]
+        spark, arrow = (tuple(map(int, re.findall(r"\d+", text))) for text in installed)
+        if spark < FIXED_BY_PYSPARK and arrow >= BROKEN_BY_PYARROW:
             raise ConfigError(
-                f"PySpark {version_of('pyspark')} cannot read its states with pyarrow "
-                f"{version_of('pyarrow')}. Install PySpark 4.2, or 'pyarrow<{FIRST_BAD[0]}'."
+                f"PySpark {installed[0]} cannot read its states with pyarrow {installed[1]}. "
+                f"Install PySpark 4.2, or 'pyarrow<{BROKEN_BY_PYARROW[0]}'."
             )
 
 
