@@ -218,8 +218,14 @@ def unclaimed_proofs(claims: Sequence[Claim], samples: Mapping[Place, Samples]) 
     return found
 
 
-def suspicions(alerts: Sequence[Alert], truth: Truth) -> tuple[int, int]:
-    """Offsets that alerts suspect to be lost, and those of them that still hold their record."""
+def suspicions(
+    alerts: Sequence[Alert], truth: Truth, samples: Mapping[Place, Samples]
+) -> tuple[int, int]:
+    """Offsets that alerts suspect to be lost, and those of them that still hold their record.
+
+    A record that was acknowledged after the leader answered may be one of the suspected log's
+    successor, although the pass ended later.
+    """
     newest = {
         alert.fingerprint: alert
         for alert in alerts
@@ -227,11 +233,13 @@ def suspicions(alerts: Sequence[Alert], truth: Truth) -> tuple[int, int]:
     }
     suspected = survived = 0
     for alert in newest.values():
-        held = truth.held.get(place_of(alert), {})
-        offsets, seen_at = range(*alert.evidence["suspected"]), alert.evidence["committed_seen_at"]
+        place, seen_at = place_of(alert), alert.evidence["committed_seen_at"]
+        held, readings = truth.held.get(place, {}), samples.get(place, Samples()).readings
+        read_from = min((r.since for r in readings if r.until == seen_at), default=seen_at)
+        offsets = range(*alert.evidence["suspected"])
         suspected += len(offsets)
         times = (held[offset].acked_at for offset in offsets if offset in held)
-        survived += sum(at is not None and at < seen_at for at in times)
+        survived += sum(at is not None and at < read_from for at in times)
     return suspected, survived
 
 

@@ -278,7 +278,7 @@ def _truth(demands: Demands, version: str, seen: Seen) -> Iterator[Check]:
     yield _check(
         "completeness", "; ".join([text, *reasons, *claims.missed]), holds=not claims.missed
     )
-    suspected, survived = suspicions([received.alert for received in seen.alerts], truth)
+    suspected, survived = suspicions([r.alert for r in seen.alerts], truth, seen.samples)
     if suspected:
         text = (
             f"{counted(survived, 'surviving record')} in {counted(suspected, 'suspected offset')}"

@@ -156,6 +156,8 @@ LAST_REPLICA_STANDING: Final = Drill(
         Expected("UNDER_MIN_ISR", "stop broker 2", "critical", resolves=True),
         Expected("ELR_ELECTION", _POWER, versions=(KAFKA_VERSION,)),
         Expected("COMMITTED_DATA_LOSS", _POWER, "critical", versions=(BEFORE_ELR,)),
+        # Broker 3 is the last that had the records.
+        Expected("LOG_TRUNCATION", "stop broker 3", "critical", broker=3, versions=(BEFORE_ELR,)),
     ),
     allowed=("OFFLINE",),
 )
