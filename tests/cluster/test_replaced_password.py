@@ -32,9 +32,11 @@ def brokers(listeners: SecureListeners) -> Iterator[LocalCluster]:
 
 
 def replace_password(brokers: LocalCluster, password: str) -> None:
-    wanted = [UserScramCredentialUpsertion("scram", ScramMechanism.SCRAM_SHA_512, password)]
     failed = brokers.administer(
-        lambda admin: admin.alter_user_scram_credentials(wanted), "replace a password"
+        lambda admin: admin.alter_user_scram_credentials(
+            [UserScramCredentialUpsertion("scram", ScramMechanism.SCRAM_SHA_512, password)]
+        ),
+        "replace a password",
     )
     assert not any(failed.values()), failed
 
