@@ -76,6 +76,10 @@ _OTHER: Final = "See the text of the step."
 _TO_HIGH_WATERMARK: Final = (
     "It truncates to its own high watermark, and removes records that its leader has."
 )
+_TO_LEADERS_END: Final = (
+    "Its log was longer than its leader's, and it truncates to that end. What is before it is not "
+    "compared."
+)
 _REMOTE_NEW: Final = "A new leader knows nothing of its followers until they fetch."
 _REMOTE: Final = "A fetch starts where the follower's log ends: the leader notes it."
 _FORGOTTEN: Final = "Only a leader keeps it."
@@ -91,6 +95,7 @@ def story_document(scenario: Scenario) -> dict[str, Any]:
         "runs": {
             name: {
                 "releases": protocol.releases,
+                "rule": protocol.rule,
                 "links": [list(link) for link in LINKS[name]],
                 **_run(scenario, name),
             }
@@ -163,6 +168,8 @@ def _rule(cluster: ClusterModel, old: Broker, new: Broker, value: str) -> str:
     now, leader = getattr(new, value), new.leader
     if value == "log_end_offset" and now < old.log_end_offset and leader is not None:
         removed = old.log[now]
+        if old.response is not None and old.response.error:
+            return _TO_LEADERS_END
         if removed in cluster.broker(leader).log:
             return _TO_HIGH_WATERMARK if now == old.high_watermark else _OTHER
     role = "leader" if new.leads else "follower"

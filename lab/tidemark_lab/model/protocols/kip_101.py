@@ -18,6 +18,8 @@ from tidemark_lab.model.truncation import Truncation
 TRUNCATION: Final = Truncation(answers_epoch=False, notes_epoch_at_election=False)
 PROTOCOL = Protocol(
     name="kip-101",
+    rule="A follower asks its leader where the leader epoch of its last record ends, and truncates "
+    "to the answer, whatever its high watermark is.",
     kafka="0.11 to 1.1",
     truncation=TRUNCATION,
     fenced=False,

@@ -15,6 +15,8 @@ from tidemark_lab.model.protocols.protocol import Protocol
 
 PROTOCOL = Protocol(
     name="kip-279",
+    rule="As kip-101, and the answer names the epoch that ends there: the follower goes on asking, "
+    "epoch by epoch, until both logs agree.",
     kafka="2.0.1",
     fenced=False,
     actions=(

@@ -17,6 +17,7 @@ TRUNCATION: Final = Truncation(notes_epoch_at_election=False)
 _NAME = "BecomeFollowerTruncateKip279"
 PROTOCOL = kip_279.PROTOCOL._replace(
     name="kip-279-first-record",
+    rule="As kip-279, but a leader notes its epoch with its first record, not at its election.",
     kafka="2.0.0",
     truncation=TRUNCATION,
     actions=tuple(

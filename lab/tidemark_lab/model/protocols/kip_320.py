@@ -11,6 +11,8 @@ from tidemark_lab.model.protocols.protocol import Protocol
 
 PROTOCOL = Protocol(
     name="kip-320",
+    rule="As kip-279, and every request names the leader epoch: a leader of another one "
+    "refuses it.",
     kafka="2.1 to 2.6",
     actions=(
         controller.controller_elect_leader,

@@ -55,6 +55,8 @@ def follower_truncate(_constants: Constants, state: ModelState) -> Successors:
 
 PROTOCOL = Protocol(
     name="kip-320-first-try",
+    rule="Each fetch names the epoch of the follower's last record, but nothing names the leader "
+    "epoch.",
     kafka=None,
     fenced=False,
     truncates_in_fetch=True,

@@ -12,6 +12,9 @@ from tidemark_lab.model.protocols.protocol import Protocol
 
 PROTOCOL = Protocol(
     name="kip-966",
+    rule="Each fetch names the epoch of the follower's last record, and the answer says where to "
+    "truncate (2.7 to 3.9 too). The controller keeps the ISR, takes a broker that restarts out "
+    "of it, and elects from the eligible leader replicas where it is empty.",
     kafka="4.0 and later",
     kraft=True,
     truncates_in_fetch=True,

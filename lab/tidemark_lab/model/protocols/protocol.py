@@ -12,6 +12,9 @@ class Protocol(NamedTuple):
     """A version of Kafka's replication. `actions` is the disjunction Next of the specification."""
 
     name: str
+    # What a follower does with its log when it learns of a leader, and what is new, in a sentence
+    # for readers.
+    rule: str
     # The releases that use it. None: it was never released.
     kafka: str | None
     actions: tuple[Action, ...]

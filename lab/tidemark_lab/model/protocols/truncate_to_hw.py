@@ -18,6 +18,8 @@ TRUNCATION: Final = Truncation(
 )
 PROTOCOL = Protocol(
     name="truncate-to-hw",
+    rule="A follower that learns of its leader truncates its log to its own high watermark, "
+    "without asking. A follower with a longer log than its leader's truncates to that end.",
     kafka="0.8 to 0.10",
     truncation=TRUNCATION,
     fenced=False,

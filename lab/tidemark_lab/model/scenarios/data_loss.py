@@ -34,7 +34,7 @@ _LOSS: Final = """
     start 2
     learn 1 2
     ask 2
-    draw 2 has restarted and has not fetched from 1 yet
+    draw 2 has restarted and has decided what to truncate
     kill 1
     fence 1
     learn 2
@@ -70,8 +70,9 @@ SCENARIOS: Final = (
     ),
     Scenario(
         "hw-truncation-divergence",
-        "How did two logs diverge permanently? Both machines lose power. The controller sees the "
-        "one with the longer log fail first, so the other one leads last and is elected.",
+        "How did two logs diverge permanently? Both machines lose power, and 2 loses a record that "
+        "was not on its disk yet. The controller sees 1 fail first, so 2 is elected, and writes "
+        "another record at the same offset.",
         ALL_PROTOCOLS,
         2,
         f"""

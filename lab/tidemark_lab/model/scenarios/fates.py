@@ -72,9 +72,9 @@ def _keeping(run: ScenarioRun, kept: Log) -> Iterator[str]:
             asked = old.truncating and not new.truncating and step.method == "ask"
             if asked and Fact.EPOCH_UNKNOWN not in step.facts:
                 yield (
-                    f"{start} keeps {record_names(kept)}: its leader answered where the epoch of "
-                    "its last record ends, and that is behind it. Its own high watermark does not "
-                    "matter."
+                    f"{start} keeps {record_names(kept)}: its leader answered that the epoch of "
+                    "its last record ends after it, so there is nothing to truncate. Its own high "
+                    "watermark does not matter."
                 )
             elif new.leads and new.leader_epoch != old.leader_epoch:
                 yield f"{start} leads, and has {record_names(kept)}."
@@ -148,9 +148,9 @@ def _other_record(step: RunStep, old: Broker, new: Broker) -> str | None:
     offset = first_difference(new.log, theirs)
     if offset is None or step.cluster.protocol.truncates_in_fetch:
         return None
-    why = "its leader answered with an offset behind it, and not with the epoch of that offset"
+    why = "its leader answered with an offset after it, and not with the epoch of that offset"
     if step.method == "learn" or Fact.EPOCH_UNKNOWN in step.facts:
-        why = f"it truncates to its own high watermark, {new.high_watermark}, which is behind it"
+        why = f"it truncates to its own high watermark, {new.high_watermark}, which is after it"
     ours, other = new.log[offset : offset + 1], theirs[offset : offset + 1]
     names = f"{record_names(ours)} at offset {offset}, where its leader has {record_names(other)}"
     return f"{names}: {why}. No later step compares the two."
@@ -164,8 +164,8 @@ def _election(run: ScenarioRun, leader: Broker) -> str:
     )
     if not chosen.recovering:
         return (
-            "The election was clean: it was in the ISR (or the ELR). They say who had fetched "
-            "everything, not what its log or its disk has lost since."
+            "The election was clean: it was in the ISR (or among the eligible leader replicas). "
+            "That says that it once had every committed record, not that its log still has them."
         )
     if run.cluster.protocol.kraft and leader.id in (before.leader, before.last_known_leader):
         return "It was the last known leader: no replica was left that is known to have everything."
@@ -188,7 +188,11 @@ def _settings(scenario: Scenario) -> dict[str, Scenario]:
         ("With acks=all", "acks=1", "acks=all"),
         ("Without the operator's unclean election", "elect_unclean", ""),
         # What is flushed before it is acknowledged outlives the power of a machine.
-        ("With log.flush.interval.messages=1", "lose_power", "kill"),
+        (
+            "With log.flush.interval.messages=1 (each record is flushed at once)",
+            "lose_power",
+            "kill",
+        ),
     ):
         if text in script:
             found[words] = scenario._replace(script=script.replace(text, instead))
@@ -201,7 +205,7 @@ _NOTHING: Final = "nothing committed is lost"
 def _kept_by(settings: list[str], protocols: set[str]) -> str:
     if settings:
         return f"it is kept {', or '.join(settings)}"
-    return "no other setting here keeps it" + "; another protocol does" * bool(protocols)
+    return "none of these settings keeps it" + "; another protocol does" * bool(protocols)
 
 
 @cache

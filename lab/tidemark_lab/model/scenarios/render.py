@@ -39,7 +39,7 @@ TABLE_LEGEND = (
     ),
     (
         "ISR",
-        "the controller's ISR; →1,2? is the ISR that a leader asks for; elr is the ELR",
+        "the controller's ISR; →1,2? is what a leader asks for; elr: eligible leader replicas",
     ),
     ("LSO", "the leader's last stable offset, where consumers with read_committed stop"),
     (
@@ -51,7 +51,7 @@ TABLE_LEGEND = (
     ("fetch", "followers with a fetch that waits in the leader's fetch purgatory"),
     ("(2)", "the fetch of 2 is complete, and the watcher list of this partition still has it"),
     ("delete", "DeleteRecords requests that wait for the low watermark, with their offsets"),
-    ("cut", "2→1: the log of broker 2 became shorter and now ends at offset 1"),
+    ("cut", "2:1: the log of broker 2 became shorter and now ends at offset 1"),
 )
 
 
@@ -97,6 +97,7 @@ def introduction(scenario: Scenario, run: ScenarioRun, width: int) -> list[str]:
     chosen = run.cluster.protocol
     return [
         *wrap(f"{scenario.name} under {chosen.name} ({chosen.releases})", width),
+        *wrap(chosen.rule, min(width, WIDTH)),
         *wrap(scenario.question, min(width, WIDTH)),
         *wrap(constants(run.cluster), width),
     ]
@@ -174,7 +175,7 @@ def _cells(step: RunStep, before: ClusterModel) -> Iterator[str]:
         str(waiting.required_offset) for broker in leaders for waiting in broker.delete_purgatory
     )
     yield " ".join(
-        f"{new.id}→{new.log_end_offset}"
+        f"{new.id}:{new.log_end_offset}"
         for old, new in zip(before.brokers, cluster.brokers, strict=True)
         if new.log_end_offset < old.log_end_offset
     )

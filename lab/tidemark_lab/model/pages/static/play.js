@@ -144,6 +144,7 @@ function render(id, name, index) {
     make(make(heading, "span", { class: "detail" }), "a", { href: url, rel: "noreferrer" }, text);
     heading.append(" ");
   }
+  make(parent, "p", { class: "detail" }, run.rule);
   make(parent, "p", { class: "detail" }, run.constants);
   const event = make(parent, "p", { class: "event" });
   if (id === "main-run") event.setAttribute("aria-live", "polite");
