@@ -15,7 +15,7 @@ from tests.verbs.recordings import trace
 from tests.verbs.run import outcome
 from tests.verbs.top.shown import reduced
 from tidemark.assess.losses import open_losses
-from tidemark.command_line.arguments import FINDING
+from tidemark.command_line.options import FINDING
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.observations.recorded_lines import Line, LineReducer

@@ -15,7 +15,7 @@ import pytest
 from tests.verbs.recordings import recording, trace, write
 from tests.verbs.run import tidemark
 from tidemark.assess.losses import LossFilter, read_losses
-from tidemark.command_line.arguments import parse_since
+from tidemark.command_line.options import parse_since
 from tidemark.command_line.places import partition_of
 from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert, AlertState, encode_record

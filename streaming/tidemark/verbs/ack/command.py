@@ -11,8 +11,8 @@ import click
 import msgspec
 
 from tidemark.command_line import output
-from tidemark.command_line.arguments import FiniteRange
 from tidemark.command_line.options import (
+    FiniteRange,
     bootstrap_option,
     command_config_option,
     config_option,

@@ -12,9 +12,10 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from tidemark.command_line.arguments import FINDING, FiniteRange
 from tidemark.command_line.completion import complete_topics
 from tidemark.command_line.options import (
+    FINDING,
+    FiniteRange,
     bootstrap_option,
     cluster_option,
     command_config_option,

@@ -13,8 +13,8 @@ from tidemark.assess import leader_choice
 from tidemark.assess.election_commands import election_commands
 from tidemark.assess.losses import open_losses
 from tidemark.collect.metadata.refusals import RECORDS, TOPIC_CONFIGURATION, TOPICS
-from tidemark.command_line.arguments import FINDING
 from tidemark.command_line.options import (
+    FINDING,
     bootstrap_option,
     cluster_option,
     command_config_option,

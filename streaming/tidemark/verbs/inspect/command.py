@@ -16,7 +16,6 @@ from tidemark.assess.losses import LossFilter
 from tidemark.collect.codecs.metadata_image import BrokerAddress
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, RECORDS, TOPIC_CONFIGURATION
 from tidemark.collect.sources.log_directories.sidecar import parse_log_dirs
-from tidemark.command_line.arguments import parse_since
 from tidemark.command_line.log_drawing import draw_logs
 from tidemark.command_line.options import (
     bootstrap_option,
@@ -24,6 +23,7 @@ from tidemark.command_line.options import (
     command_config_option,
     config_option,
     load_with,
+    parse_since,
 )
 from tidemark.command_line.output import echo
 from tidemark.command_line.places import NamedPlace, choose_cluster_name, place_argument

@@ -9,7 +9,7 @@ import msgspec
 
 from tidemark.assess.losses import Loss, LossFilter, read_losses
 from tidemark.assess.lost_reads import GroupReach
-from tidemark.command_line.arguments import FINDING
+from tidemark.command_line.options import FINDING
 from tidemark.command_line.output import echo
 from tidemark.core.text import counted, csv_text, table
 from tidemark.observations.alerts import alerts_of_file, alerts_of_topic

@@ -15,9 +15,10 @@ from tidemark.assess.leader_death import LeaderDeath, with_escrow
 from tidemark.assess.losses import open_losses
 from tidemark.assess.safe_to_stop import MAX_MARGIN
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
-from tidemark.command_line.arguments import FINDING, FiniteRange
 from tidemark.command_line.completion import complete_brokers
 from tidemark.command_line.options import (
+    FINDING,
+    FiniteRange,
     bootstrap_option,
     cluster_option,
     command_config_option,

@@ -10,8 +10,8 @@ from typing import IO
 import click
 
 from tidemark.assess.losses import LossFilter, read_losses
-from tidemark.command_line.arguments import FINDING
 from tidemark.command_line.options import (
+    FINDING,
     bootstrap_option,
     cluster_option,
     command_config_option,

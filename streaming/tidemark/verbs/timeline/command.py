@@ -14,12 +14,12 @@ import msgspec
 from tidemark.assess.health import SEVERITIES
 from tidemark.assess.incident.newest import newest_alerts
 from tidemark.assess.losses import read_losses
-from tidemark.command_line.arguments import parse_since
 from tidemark.command_line.options import (
     cluster_option,
     command_config_option,
     config_option,
     load_with,
+    parse_since,
 )
 from tidemark.command_line.output import echo
 from tidemark.command_line.places import NamedPlace, choose_cluster_name, place_argument

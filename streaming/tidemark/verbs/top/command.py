@@ -11,8 +11,8 @@ from typing import Final
 
 import click
 
-from tidemark.command_line.arguments import FiniteRange
 from tidemark.command_line.options import (
+    FiniteRange,
     bootstrap_option,
     cluster_option,
     command_config_option,
