@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, ValidationError, convert, defstruct, structs
 
-from tidemark.core.extras import install_command
+from tidemark.core.errors import install_command
 from tidemark.kafka.option_names import option_error, read_option
 from tidemark.kafka.secret_files import file_text
 from tidemark.settings import Connection
