@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from tidemark.verbs.top.screens.columns import DIM, lay_out, without_controls
 from tidemark.verbs.top.screens.header import header_lines
 from tidemark.verbs.top.screens.help import help_lines
+from tidemark.verbs.top.screens.list_screen import DIM, lay_out, without_controls
 from tidemark.verbs.top.screens.overview import overview_lines
 from tidemark.verbs.top.screens.partition import partition_lines
 from tidemark.verbs.top.snapshot import Snapshot

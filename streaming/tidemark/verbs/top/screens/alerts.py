@@ -18,8 +18,7 @@ from tidemark.core.links import below, runbook_path
 from tidemark.core.records import OpenAlert
 from tidemark.core.text import duration
 from tidemark.verbs.top.screens.changes import clock
-from tidemark.verbs.top.screens.columns import STYLES, Cell, Column
-from tidemark.verbs.top.screens.list_screen import ListScreen, Order
+from tidemark.verbs.top.screens.list_screen import STYLES, Cell, Column, ListScreen, Order
 from tidemark.verbs.top.snapshot import Snapshot
 
 # In a checkout and among the exported assets.

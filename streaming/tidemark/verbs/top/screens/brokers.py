@@ -13,8 +13,7 @@ from tidemark.assess.safe_to_stop import EFFECT_TEXTS, EFFECTS
 from tidemark.core.broker_outcomes import broker_findings
 from tidemark.core.events import OK
 from tidemark.core.text import duration, known
-from tidemark.verbs.top.screens.columns import STYLES, Cell, Column
-from tidemark.verbs.top.screens.list_screen import ListScreen, Order
+from tidemark.verbs.top.screens.list_screen import STYLES, Cell, Column, ListScreen, Order
 from tidemark.verbs.top.snapshot import BrokerRow, Snapshot
 
 COLUMNS: Final = (

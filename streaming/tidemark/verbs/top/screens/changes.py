@@ -9,8 +9,14 @@ from typing import Final
 from rich.text import Text
 
 from tidemark.core.text import known, utc
-from tidemark.verbs.top.screens.columns import STYLES, Cell, Column
-from tidemark.verbs.top.screens.list_screen import ListScreen, Order, brokers_text
+from tidemark.verbs.top.screens.list_screen import (
+    STYLES,
+    Cell,
+    Column,
+    ListScreen,
+    Order,
+    brokers_text,
+)
 from tidemark.verbs.top.snapshot import Election, InSyncChange
 
 IN_SYNC_COLUMNS: Final = (

@@ -10,7 +10,7 @@ from tidemark.assess.health import SEVERITIES, STATES
 from tidemark.core.broker_outcomes import broker_findings
 from tidemark.core.text import counted, duration, utc
 from tidemark.verbs.top.screens.changes import clock
-from tidemark.verbs.top.screens.columns import DIM, HEADING, STYLES
+from tidemark.verbs.top.screens.list_screen import DIM, HEADING, STYLES
 from tidemark.verbs.top.snapshot import Snapshot
 
 # Above this number of partitions with three replicas whose offsets all move, one process on one

@@ -9,8 +9,7 @@ from rich.text import Text
 from tidemark.verbs.top.screens.alerts import ALERTS
 from tidemark.verbs.top.screens.brokers import BROKERS
 from tidemark.verbs.top.screens.changes import ELECTIONS, IN_SYNC
-from tidemark.verbs.top.screens.columns import DIM, lay_out
-from tidemark.verbs.top.screens.list_screen import ListScreen
+from tidemark.verbs.top.screens.list_screen import DIM, ListScreen, lay_out
 from tidemark.verbs.top.screens.partitions import PARTITIONS
 from tidemark.verbs.top.snapshot import Snapshot
 

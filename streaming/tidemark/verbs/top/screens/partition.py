@@ -11,8 +11,15 @@ from tidemark.command_line.log_drawing import draw_logs
 from tidemark.core.records import View
 from tidemark.core.text import duration, known
 from tidemark.verbs.top.screens import alerts, changes
-from tidemark.verbs.top.screens.columns import DIM, HEADING, STYLES, Cell, lay_out
-from tidemark.verbs.top.screens.list_screen import ListScreen, brokers_text
+from tidemark.verbs.top.screens.list_screen import (
+    DIM,
+    HEADING,
+    STYLES,
+    Cell,
+    ListScreen,
+    brokers_text,
+    lay_out,
+)
 from tidemark.verbs.top.screens.partitions import countdown_lines, replica_lines
 from tidemark.verbs.top.snapshot import PartitionRow, Snapshot
 

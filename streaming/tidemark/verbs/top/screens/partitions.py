@@ -13,8 +13,15 @@ from tidemark.assess.health import RANK
 from tidemark.assess.isr_removal import countdown_text
 from tidemark.core.records import ReplicaView, View
 from tidemark.core.text import duration, known
-from tidemark.verbs.top.screens.columns import STYLES, Cell, Column, lay_out
-from tidemark.verbs.top.screens.list_screen import ListScreen, Order, brokers_text
+from tidemark.verbs.top.screens.list_screen import (
+    STYLES,
+    Cell,
+    Column,
+    ListScreen,
+    Order,
+    brokers_text,
+    lay_out,
+)
 from tidemark.verbs.top.snapshot import PartitionRow, Snapshot
 
 COLUMNS: Final = (
