@@ -10,8 +10,15 @@ from tests.reduce.test_hostile_events import OBSERVATION, PASS, fold, letters
 from tidemark.core.events import MAX_BYTES, MAX_EVENTS, JmxFigures
 from tidemark.core.records import Alert, OpenAlert, View, decode_record
 from tidemark.kafka.topics import MAX_MESSAGE_BYTES
-from tidemark.reduce.row_size import MAX_ROW_BYTES, fitting
-from tidemark.reduce.rows import RawRecord, Row, alert_row, tombstone, view_row
+from tidemark.reduce.rows import (
+    MAX_ROW_BYTES,
+    RawRecord,
+    Row,
+    alert_row,
+    fitting,
+    tombstone,
+    view_row,
+)
 
 NODES = 4096
 RECORD = RawRecord(3, 7, 0.0, b"")

@@ -30,8 +30,7 @@ from tidemark.evolve.cluster import apply_broker, has_reached
 from tidemark.reduce.failures import Failures, reducer_failure
 from tidemark.reduce.group_state import MAX_CLUSTERS, decode_group, encode_group, restore_clusters
 from tidemark.reduce.partition_fold import PartitionFold
-from tidemark.reduce.row_size import MAX_ROW_BYTES, fitting
-from tidemark.reduce.rows import RawRecord, Row, dead_letter_row
+from tidemark.reduce.rows import MAX_ROW_BYTES, RawRecord, Row, dead_letter_row, fitting
 
 
 def fold_group(

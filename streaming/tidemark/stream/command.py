@@ -19,7 +19,7 @@ from tidemark.command_line.signals import signals_call
 from tidemark.core.errors import ConfigError, TidemarkError, missing_package
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topics import ensure_topics
-from tidemark.reduce.row_size import MAX_ROW_BYTES
+from tidemark.reduce.rows import MAX_ROW_BYTES
 from tidemark.settings import Settings
 from tidemark.stream.event_topic import EventTopic
 from tidemark.stream.failures import spark_errors

@@ -13,8 +13,7 @@ from tidemark.core.events import MAX_BYTES
 from tidemark.detect.thresholds import Detection
 from tidemark.garbage_collector import collection_paused
 from tidemark.reduce.group import fold_group
-from tidemark.reduce.row_size import MAX_ROW_BYTES
-from tidemark.reduce.rows import MAX_PAYLOAD, RawRecord, Row
+from tidemark.reduce.rows import MAX_PAYLOAD, MAX_ROW_BYTES, RawRecord, Row
 from tidemark.settings import Topics
 from tidemark.stream.stored_state import from_stored, to_stored
 

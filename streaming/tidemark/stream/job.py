@@ -11,8 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidemark.reduce.row_size import MAX_ROW_BYTES
-from tidemark.reduce.rows import MAX_PAYLOAD
+from tidemark.reduce.rows import MAX_PAYLOAD, MAX_ROW_BYTES
 from tidemark.settings import Settings
 from tidemark.stream.fold import MAX_VALUE_BYTES, ROW_SCHEMA, STATE_SCHEMA, make_fold
 from tidemark.stream.kafka_options import sink_options, source_options
