@@ -17,7 +17,7 @@ from tests.verbs.run import configured, tidemark
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.observations import few_passes
 from tidemark.settings import Cluster, Settings
-from tidemark.verbs.check_config import risks
+from tidemark.verbs.check_config import reach
 from tidemark.verbs.choose_leader import command as choose
 from tidemark.verbs.safe_to_stop import command
 
@@ -27,7 +27,7 @@ KAFKA_0_10 = {**VERSIONS, FETCH: (0, 3), LIST_OFFSETS: (0, 1), METADATA: (0, 2)}
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(few_passes, "PAUSE_SECONDS", 0.0)
-    for module in (command, choose, risks):
+    for module in (command, choose, reach):
         monkeypatch.setattr(module, "MAX_SECONDS", 0.0)
 
 
