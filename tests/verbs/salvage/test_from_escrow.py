@@ -10,7 +10,7 @@ from tests.verbs.run import outcome, tidemark
 from tests.verbs.salvage.logs import batch, sent
 from tidemark.escrow.sealed import Label, Seal, read_label
 from tidemark.kafka.topic_reader import Message
-from tidemark.verbs.salvage import from_escrow
+from tidemark.verbs.salvage import folders
 
 # Offsets of one batch each, and their epochs, as they were read: some twice, then those of an
 # unclean leader, which wrote other records at 14, and of another partition.
@@ -36,7 +36,7 @@ def messages(cluster: str = "main") -> Iterator[Message]:
 def held(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
     found = list(messages())
     monkeypatch.setattr(
-        from_escrow,
+        folders,
         "stored",
         lambda _: ((label, each) for each in found if (label := read_label(each.key)) is not None),
     )
