@@ -25,9 +25,9 @@ from tidemark.observations.alerts import alerts_of_file, alerts_of_topic
 from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
 from tidemark.verbs.salvage.folders import escrow_folders, held_lines, saved_folders
-from tidemark.verbs.salvage.lost_range import LostRange, ranges_of
 from tidemark.verbs.salvage.produce import Target, check_target
 from tidemark.verbs.salvage.run import Run, print_records, produce
+from tidemark.verbs.salvage.saved_log import LostRange, ranges_of
 
 _offset = click.IntRange(0, 2**63 - 1)
 

@@ -16,8 +16,7 @@ from typing import Any, Final, NamedTuple
 from tidemark.kafka.unpacking import UnreadableRecordsError
 from tidemark.record_log.batches import Batch, DamagedLogError
 from tidemark.record_log.records import records
-from tidemark.verbs.salvage.lost_range import LostRange
-from tidemark.verbs.salvage.saved_log import SavedBatch, SavedLog
+from tidemark.verbs.salvage.saved_log import LostRange, SavedBatch, SavedLog
 
 # Ranges of one kind that are kept; further ones only count.
 MAX_RANGES: Final = 1_000

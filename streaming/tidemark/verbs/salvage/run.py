@@ -15,10 +15,9 @@ from tidemark.observations.few_passes import live_cluster
 from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
 from tidemark.verbs.salvage import forms
-from tidemark.verbs.salvage.lost_range import LostRange
 from tidemark.verbs.salvage.produce import ORIGIN, Sender, Target
 from tidemark.verbs.salvage.records import LostRecords, SavedRecord
-from tidemark.verbs.salvage.saved_log import read_log
+from tidemark.verbs.salvage.saved_log import LostRange, read_log
 from tidemark.verbs.salvage.summary import Salvaged, summary
 
 # Records that a table shows of all ranges.

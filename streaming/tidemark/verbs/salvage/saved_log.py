@@ -1,4 +1,4 @@
-"""What a saved log holds of a range of offsets, by the heads of its batches.
+"""A range of lost offsets, and what a saved log holds of it, by the heads of its batches.
 
 Damage ends nothing: the next whole batch after it is searched for. Transactions are decided by the
 markers that follow in the same log.
@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple
 
+from tidemark.assess.losses import Loss
 from tidemark.core.errors import ConfigError
 from tidemark.kafka.unpacking import UnreadableRecordsError
 from tidemark.record_log.batches import Batch, DamagedLogError, Producer, parse_batch
 from tidemark.record_log.damaged_segment import Fault, Found, whole_heads
 from tidemark.record_log.records import records
-from tidemark.record_log.segments import segments_of
-from tidemark.verbs.salvage.lost_range import LostRange
+from tidemark.record_log.segments import Place, segments_of
 
 # A range with more batches is read in parts. Each takes about 300 bytes of memory.
 MAX_BATCHES: Final = 1_000_000
@@ -33,6 +33,42 @@ OPEN: Final = "open"
 
 # (segment, byte within it, its size)
 Progress = Callable[[Path, int, int], None]
+
+
+class LostRange(NamedTuple):
+    """Offsets [start, end) of a partition.
+
+    `max_epoch`: the newest leader epoch of the lost records; batches of later epochs are the new
+    leader's. None where no epoch is known: then a saved log is taken as it is.
+    """
+
+    place: Place
+    start: int
+    end: int
+    max_epoch: int | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.place[0]}-{self.place[1]}"
+
+    def __str__(self) -> str:
+        epochs = "" if self.max_epoch is None else f" of epochs up to {self.max_epoch}"
+        return f"[{self.start}, {self.end}){epochs}"
+
+    def may_hold(self, leader_epoch: int | None) -> bool:
+        """Whether a batch of this epoch may hold lost records. Magic 0 and 1 have no epoch."""
+        return self.max_epoch is None or leader_epoch is None or leader_epoch <= self.max_epoch
+
+
+def ranges_of(losses: Iterable[Loss], *, exposed: bool) -> list[LostRange]:
+    """The proven range of each loss; with `exposed` also the one above it."""
+    found = []
+    for loss in losses:
+        end = loss.exposed_to if exposed and loss.exposed_to is not None else loss.end
+        found.append(
+            LostRange((loss.topic, loss.partition), loss.start, end, loss.leader_epoch_before)
+        )
+    return sorted(set(found))
 
 
 class SavedBatch(NamedTuple):

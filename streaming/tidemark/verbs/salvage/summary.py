@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from tidemark.core.text import counted
-from tidemark.verbs.salvage.lost_range import LostRange
 from tidemark.verbs.salvage.records import Tally
-from tidemark.verbs.salvage.saved_log import OPEN, SavedLog
+from tidemark.verbs.salvage.saved_log import OPEN, LostRange, SavedLog
 
 MAX_LINES: Final = 20
 _TRANSACTIONS: Final = {
