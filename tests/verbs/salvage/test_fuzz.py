@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.verbs.salvage.logs import CODECS, batch, log, marker, save, sent
 from tidemark.verbs.salvage.records import LostRecords, SavedRecord
+from tidemark.verbs.salvage.run import Salvaged, summary
 from tidemark.verbs.salvage.saved_log import LostRange, read_log
-from tidemark.verbs.salvage.summary import Salvaged, summary
 
 COUNT = 40
 
