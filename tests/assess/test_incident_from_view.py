@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.export.make import NOW, alert, view
 from tidemark.assess.incident.from_view import MAX_STEPS, Incident, newest_incident
-from tidemark.assess.incident.newest import PAUSE_SECONDS
-from tidemark.assess.incident.step import happenings
+from tidemark.assess.incident.step import PAUSE_SECONDS, happenings
 from tidemark.core.records import Alert, LastCommittedView, ReplicaView, View
 
 HISTORY: list[tuple[float, list[int]]] = [

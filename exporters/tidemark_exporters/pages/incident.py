@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from tidemark.assess.incident.from_view import Incident, newest_incident
-from tidemark.assess.incident.newest import PAUSE_SECONDS
+from tidemark.assess.incident.step import PAUSE_SECONDS
 from tidemark.assess.losses import open_losses
 from tidemark.core.records import Alert, View
 from tidemark.core.text import rfc3339

@@ -13,13 +13,14 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from tidemark.assess.incident.changes import age, brokers
-from tidemark.assess.incident.newest import PAUSE_SECONDS, newest_span
 from tidemark.assess.incident.step import (
+    PAUSE_SECONDS,
     KnownHighWatermark,
     KnownReplica,
     Step,
     alert_title,
     is_about,
+    newest_span,
 )
 from tidemark.assess.incident.timeline import by_severity
 from tidemark.core.identity import alert_name

@@ -13,8 +13,14 @@ from msgspec.structs import replace
 
 from tidemark.assess.health import severity_rank
 from tidemark.assess.incident import changes
-from tidemark.assess.incident.newest import newest_begin
-from tidemark.assess.incident.step import NEWEST, Cut, KnownHighWatermark, KnownReplica, Step
+from tidemark.assess.incident.step import (
+    NEWEST,
+    Cut,
+    KnownHighWatermark,
+    KnownReplica,
+    Step,
+    newest_begin,
+)
 from tidemark.assess.losses import Loss
 from tidemark.assess.lost_reads import GroupReach
 from tidemark.core.events import (

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from tidemark.assess.health import SEVERITIES
-from tidemark.assess.incident.newest import newest_alerts
+from tidemark.assess.incident.step import newest_alerts
 from tidemark.assess.losses import read_losses
 from tidemark.command_line.options import (
     cluster_option,

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tidemark.assess.incident.changes import brokers
-from tidemark.assess.incident.newest import newest_alerts
-from tidemark.assess.incident.step import Step, happenings
+from tidemark.assess.incident.step import Step, happenings, newest_alerts
 from tidemark.assess.incident.timeline import Timeline
 from tidemark.assess.losses import LOSS
 from tidemark.assess.while_down import WHILE_DOWN

@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from tidemark.assess.health import SEVERITIES
-from tidemark.assess.incident.newest import newest_alerts
-from tidemark.assess.incident.step import is_about
+from tidemark.assess.incident.step import is_about, newest_alerts
 from tidemark.assess.incident.timeline import Timeline
 from tidemark.assess.losses import LOSS
 from tidemark.assess.while_down import WHILE_DOWN, cost_of_saving

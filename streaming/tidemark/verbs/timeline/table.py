@@ -8,8 +8,7 @@ from textwrap import wrap
 from typing import Final, NamedTuple
 
 from tidemark.assess.incident.changes import age, brokers
-from tidemark.assess.incident.newest import weights
-from tidemark.assess.incident.step import KnownReplica, Step, brief_happenings
+from tidemark.assess.incident.step import KnownReplica, Step, brief_happenings, weights
 from tidemark.core.step_table import EPOCHS, fit, legend
 from tidemark.core.text import counted, utc
 
