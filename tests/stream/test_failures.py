@@ -10,8 +10,15 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from tidemark.core.errors import ConfigError, TidemarkError
-from tidemark.stream.failures import CONTINUES, JVM_ENDED, describe_failure, spark_errors
-from tidemark.stream.java_errors import MAX_FRAMES, Cause, error_causes
+from tidemark.stream.failures import (
+    CONTINUES,
+    JVM_ENDED,
+    MAX_FRAMES,
+    Cause,
+    describe_failure,
+    error_causes,
+    spark_errors,
+)
 from tidemark.stream.stopping import finish_batch
 
 STATE = (

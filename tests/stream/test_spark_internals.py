@@ -20,7 +20,7 @@ from tidemark.settings import Settings
 from tidemark.stream import spark_internals
 from tidemark.stream.checkpoint import open_checkpoint
 from tidemark.stream.class_path import spark_home
-from tidemark.stream.java_errors import Cause, error_causes, query_causes
+from tidemark.stream.failures import Cause, error_causes, query_causes
 from tidemark.stream.session import PROVIDERS
 from tidemark.stream.spark_internals import (
     CHECKPOINT_READERS,

@@ -1,16 +1,31 @@
-"""Why the query failed, in one line with the way out: a damaged checkpoint does not heal."""
+"""Why the query failed, in one line with the way out: a damaged checkpoint does not heal.
+
+The exceptions of Spark's JVM say it: what each one says, and what the code that threw it was doing.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tidemark.core.errors import TidemarkError
-from tidemark.stream.java_errors import Cause, error_causes
 from tidemark.stream.session import first_line
-from tidemark.stream.spark_internals import CHECKPOINT_READERS, CHECKPOINT_WRITERS
+from tidemark.stream.spark_internals import (
+    CHECKPOINT_READERS,
+    CHECKPOINT_WRITERS,
+    java_exception,
+    java_origin,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+MAX_CAUSES: Final = 20
+# From the innermost frame. The code that reads a checkpoint is within 25 of it.
+MAX_FRAMES: Final = 60
 
 # Spark's files in a checkpoint.
 _FILE: Final = re.compile(
@@ -46,6 +61,42 @@ JVM_ENDED: Final = (
     "Spark's JVM ended (killed, or out of memory? then raise spark.driver.memory in "
     "stream.spark). The query continues from its checkpoint when started again."
 )
+
+
+class Cause(NamedTuple):
+    """A Java exception: `text` is its class and message, `frames` its stack, innermost first."""
+
+    text: str
+    # As java.lang.StackTraceElement writes them: package.Class.method(File.scala:12).
+    frames: tuple[str, ...] = ()
+
+
+def query_causes(query: StreamingQuery) -> list[Cause]:
+    """The exception of a query that failed and its causes, outermost first; [] without one.
+
+    Raises Py4JError.
+    """
+    causes = _chain(java_exception(query))
+    if causes:
+        return causes
+    failure = query.exception()
+    return [] if failure is None else [Cause(str(failure))]
+
+
+def error_causes(error: Exception) -> list[Cause]:
+    """The causes of an error of PySpark or py4j, outermost first. Raises Py4JError."""
+    return _chain(java_origin(error)) or [Cause(str(error))]
+
+
+def _chain(exception: Any) -> list[Cause]:
+    found: list[Cause] = []
+    while exception is not None and len(found) < MAX_CAUSES:
+        frames = islice(exception.getStackTrace(), MAX_FRAMES)
+        found.append(
+            Cause(str(exception.toString()), tuple(str(frame.toString()) for frame in frames))
+        )
+        exception = exception.getCause()
+    return found
 
 
 def describe_failure(causes: Sequence[Cause], checkpoint: str) -> str:

@@ -12,8 +12,7 @@ import structlog
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.kafka.topics import MAX_MESSAGE_BYTES
 from tidemark.reduce.rows import LEAST_ROW_BYTES
-from tidemark.stream.failures import describe_failure, spark_errors
-from tidemark.stream.java_errors import query_causes
+from tidemark.stream.failures import describe_failure, query_causes, spark_errors
 from tidemark.stream.session import first_line
 from tidemark.stream.stopping import finish_batch
 
