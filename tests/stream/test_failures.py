@@ -19,7 +19,7 @@ from tidemark.stream.failures import (
     error_causes,
     spark_errors,
 )
-from tidemark.stream.stopping import finish_batch
+from tidemark.stream.query import finish_batch
 
 STATE = (
     "org.apache.spark.sql.execution.streaming.state.StateStoreException: "
