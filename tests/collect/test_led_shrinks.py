@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.collect.metadata.led_shrinks import SETTLE_SECONDS, LedShrinks
+from tidemark.collect.metadata.left_replicas import SETTLE_SECONDS, LedShrinks
 from tidemark.core.events import OK, REFUSED
 
 SETTLED = 10.0 + SETTLE_SECONDS
