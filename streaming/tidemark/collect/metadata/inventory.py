@@ -19,9 +19,14 @@ from tidemark.collect.codecs.metadata_image import (
 )
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
 from tidemark.collect.metadata.broker_counts import BrokerCounts, count_partitions
-from tidemark.collect.metadata.leaderless import complete, is_leaderless
 from tidemark.collect.metadata.left_replicas import LeftReplicas
-from tidemark.collect.metadata.partition_reports import PartitionReport, agreeing_brokers, newest_of
+from tidemark.collect.metadata.partition_reports import (
+    PartitionReport,
+    agreeing_brokers,
+    complete,
+    is_leaderless,
+    newest_of,
+)
 from tidemark.collect.metadata.settled_topics import SettledTopics
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.broker_outcomes import NOT_CHECKED

@@ -1,10 +1,51 @@
-"""What the images of several brokers report of one partition."""
+"""What the images of several brokers report of one partition, also of one without a leader."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from tidemark.collect.codecs.metadata_image import MetadataImage, PartitionMetadata
+from tidemark.collect.codecs.metadata_image import (
+    LEADER_NOT_AVAILABLE,
+    LISTENER_NOT_FOUND,
+    MetadataImage,
+    PartitionMetadata,
+)
+
+
+def is_leaderless(
+    newest: PartitionMetadata,
+    reports: Mapping[int, PartitionMetadata],
+    only_current_broker: int | None,
+    stopped: frozenset[int],
+) -> bool:
+    """Whether enough brokers agree that no leader serves. `reports` are by broker.
+
+    One is enough where it has the current image, or where all replicas stopped. Kafka 2.6 with
+    ZooKeeper answers as if the leader only lacked the listener: two are enough then where all
+    in-sync replicas stopped.
+    """
+    errors = {
+        broker: metadata.error
+        for broker, metadata in reports.items()
+        if metadata.leader == -1
+        and metadata.leader_epoch == newest.leader_epoch
+        and metadata.error in (LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND)
+    }
+    witnesses = {broker for broker, error in errors.items() if error == LEADER_NOT_AVAILABLE}
+    return bool(errors) and (
+        len(witnesses) >= 2
+        or witnesses == {only_current_broker}
+        or stopped.issuperset(newest.replicas)
+        or (len(errors) >= 2 and bool(newest.in_sync) and stopped.issuperset(newest.in_sync))
+    )
+
+
+def complete(metadata: PartitionMetadata, known: PartitionMetadata) -> PartitionMetadata:
+    """With the known leader epoch and in-sync set where an answer without a leader has none."""
+    if metadata.in_sync_known:
+        return metadata
+    return metadata._replace(leader_epoch=known.leader_epoch, in_sync=known.in_sync)
 
 
 class PartitionReport(NamedTuple):
