@@ -19,7 +19,7 @@ from tidemark.core.links import below, runbook_path
 from tidemark.core.own_alerts import own_alert
 from tidemark.core.text import rfc3339
 from tidemark.core.webhook import alert_document, webhook_document
-from tidemark.kafka.tls import check_authorities
+from tidemark.kafka.options import check_authorities
 from tidemark.settings import Collect, Receiver
 from tidemark.web.http_client import Client, NotDeliveredError, make_clients
 

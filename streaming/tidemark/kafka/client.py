@@ -27,9 +27,8 @@ from tidemark.core.events import (
 from tidemark.kafka.client_internals import bound_batches, outcome_of_text
 from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.kafka.oauth import with_token_provider
-from tidemark.kafka.options import check_packages, client_options
+from tidemark.kafka.options import check_packages, check_tls, client_options
 from tidemark.kafka.secret_files import log_in_with_files
-from tidemark.kafka.tls import check_tls
 from tidemark.settings import Connection, Settings, parse_address, servers_of_flag
 
 # A Fetch response for 20,000 replicas exceeds kafka-python's default of 1 MB.

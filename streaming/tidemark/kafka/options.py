@@ -1,23 +1,25 @@
 """kafka-python's options for a configured connection, checked before anything connects.
 
 kafka-python ignores a security protocol that it does not know and speaks plaintext: every value is
-checked here. No message shows a value that may be a secret.
+checked here, and the certificates and keys are loaded once. No message shows a value that may be a
+secret.
 """
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, ValidationError, convert, defstruct, structs
 
-from tidemark.core.errors import install_command
+from tidemark.core.errors import ConfigError, install_command
 from tidemark.kafka.option_names import option_error, read_option
 from tidemark.kafka.secret_files import file_text
 from tidemark.settings import Connection
 from tidemark.settings.conversion import explain
-from tidemark.settings.files import check_opens, check_regular
+from tidemark.settings.files import check_opens, check_regular, load_authorities, load_pair
 from tidemark.settings.forms import url_problem
 from tidemark.settings.spark_entries import Mechanism, Protocol
 
@@ -71,6 +73,32 @@ BROKEN: Final = {
 }
 # Beginning of an option's name -> the protocols with which it has an effect.
 _PROTOCOLS: Final = {"sasl_": ("SASL_SSL", "SASL_PLAINTEXT"), "ssl_": ("SSL", "SASL_SSL")}
+
+
+def check_tls(connection: Connection, options: Mapping[str, Any]) -> None:
+    """Raises ConfigError for a file that holds no certificate or key, or not the pair."""
+    for name in ("sasl_oauth_cafile", "ssl_cafile"):
+        if options.get(name):
+            read_option(connection, name, load_authorities, options[name])
+    certificate, key = options.get("ssl_certfile"), options.get("ssl_keyfile")
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        read_option(
+            connection,
+            "ssl_keyfile" if key else "ssl_certfile",
+            lambda path: load_pair(context, certificate, path, options.get("ssl_password", "")),
+            key or certificate,
+        )
+
+
+def check_authorities(path: str, option: str) -> None:
+    """Raises ConfigError where a file holds no certificate as PEM text."""
+    try:
+        load_authorities(path)
+    except OSError as error:
+        raise ConfigError(
+            f"configuration: {option}: cannot read the file: {error.strerror}."
+        ) from None
 
 
 def client_options(connection: Connection) -> dict[str, Any]:

@@ -17,8 +17,7 @@ def check_files(settings: Settings, *, with_stream: bool = True) -> None:
     `with_stream`: also for what only the stream refuses, which has another Kafka client.
     """
     from tidemark.kafka.oauth import check_oauth_files
-    from tidemark.kafka.options import check_packages, client_options
-    from tidemark.kafka.tls import check_tls
+    from tidemark.kafka.options import check_packages, check_tls, client_options
 
     for connection in (settings.kafka, *settings.clusters):
         options = client_options(connection)
