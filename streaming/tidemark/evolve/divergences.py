@@ -34,7 +34,7 @@ from tidemark.core.leader_epochs import (
 )
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import Divergence
-from tidemark.evolve.shown import Shown
+from tidemark.evolve.sampled_leadership import Shown
 
 # After a longer time without observation, the time that an open difference has held starts over.
 MAX_GAP_SECONDS: Final = 15.0

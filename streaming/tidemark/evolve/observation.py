@@ -28,14 +28,13 @@ from tidemark.evolve.recreation import (
     state_of_new_topic,
     with_older_epochs,
 )
-from tidemark.evolve.sampled_leadership import is_confirmed, note_leadership
+from tidemark.evolve.sampled_leadership import Shown, is_confirmed, note_leadership
 from tidemark.evolve.samples import (
     apply_former_leader,
     apply_leader,
     apply_samples,
     note_policy,
 )
-from tidemark.evolve.shown import Shown
 from tidemark.evolve.sparse_state import apply_sparse
 
 # Null where they were not read: a state keeps them, under the same names.

@@ -7,10 +7,10 @@ An election between two samples may have been clean, so the verdict is a suspici
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
-from tidemark.core.leader_epochs import NO_EPOCH, committed_under
+from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE, OpenTransaction
+from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, committed_under
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import (
     MAX_EPOCH_STARTS,
@@ -19,7 +19,6 @@ from tidemark.core.sparse_state import (
     SampledLeadership,
     copy_of,
 )
-from tidemark.evolve.shown import Shown
 
 # A broker that led this shortly before was not dead for the controller: its session with ZooKeeper
 # lasts longer (zookeeper.session.timeout.ms, 6 s). It handed over in order.
@@ -28,6 +27,22 @@ HANDOVER_SECONDS: Final = 3.0
 UNDECIDED_SECONDS: Final = 10.0
 # What a connection gives in place of an answer; other errors are answers of the broker.
 _SILENT: Final = frozenset((REFUSED, TIMED_OUT, UNREACHABLE))
+
+
+class Shown(NamedTuple):
+    """Of one observation alone; a state also remembers earlier ones."""
+
+    # The leader that the metadata names, and the brokers that gave this metadata.
+    leader: int | None
+    metadata_from: list[int]
+    in_sync_replicas: list[int] | None
+    # A high watermark that the leader of the state reported under the fence of its epoch.
+    committed: int | None
+    # Lineages that were read in this pass, also impossible ones: of replicas, and of the leader.
+    lineages: dict[int, LineageEntries]
+    leader_lineage: LineageEntries | None
+    compacted: bool | None
+    open_transaction: OpenTransaction | None
 
 
 def is_led_anew(before: PartitionState, after: PartitionState) -> bool:

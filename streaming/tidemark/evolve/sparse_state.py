@@ -30,8 +30,7 @@ from tidemark.core.sparse_state import (
 from tidemark.evolve.divergences import find_divergences
 from tidemark.evolve.elections import is_open, judge_election
 from tidemark.evolve.recreation import recent_former_topic
-from tidemark.evolve.sampled_leadership import missing_of
-from tidemark.evolve.shown import Shown
+from tidemark.evolve.sampled_leadership import Shown, missing_of
 
 
 def apply_sparse(after: PartitionState, before: PartitionState, shown: Shown) -> None:
