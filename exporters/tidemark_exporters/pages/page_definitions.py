@@ -19,8 +19,13 @@ from tidemark_exporters.pages.api_items import (
     build_partition,
     build_topic,
 )
-from tidemark_exporters.pages.document_search import search
-from tidemark_exporters.pages.documentation import DOCUMENTS, PREFIX, RUNBOOKS, read_document
+from tidemark_exporters.pages.documentation import (
+    DOCUMENTS,
+    PREFIX,
+    RUNBOOKS,
+    read_document,
+    search,
+)
 from tidemark_exporters.pages.evidence_text import lost_ranges
 from tidemark_exporters.pages.figures import Axis, draw_isr, draw_logs
 from tidemark_exporters.pages.incident import incident
