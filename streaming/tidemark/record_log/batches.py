@@ -1,15 +1,28 @@
-"""Record batches, as they are sent and as they lie in a log segment. Pure.
+"""Record batches, as they are sent and as they lie in a log segment, and their records. Pure.
 
 Mirrors FileRecords, DefaultRecordBatch (magic 2) and AbstractLegacyRecordBatch (magic 0 and 1).
-Followers append the leader's batches byte for byte, so equal batches have equal bytes.
+Followers append the leader's batches byte for byte, so equal batches have equal bytes. The parsers
+of records are kafka-python's; any error of theirs over damaged bytes becomes one of ours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from kafka.record.default_records import DefaultRecordBatch
+from kafka.record.legacy_records import LegacyRecordBatch
 from kafka.record.util import calc_crc32, calc_crc32c
+
+from tidemark.kafka.unpacking import (
+    DamagedRecordsError,
+    UnreadableRecordsError,
+    check_gzip_size,
+    check_installed,
+    name_of,
+    unpack,
+)
 
 # Base offset, length, partition leader epoch (in magic 0 and 1 the CRC), magic.
 _HEAD: Final = Struct(">qiib")
@@ -34,6 +47,11 @@ HEAD_BYTES: Final = _SMALLEST[2]
 SMALLEST_BYTES: Final = _SMALLEST[0]
 # No larger batch is read. Brokers take 1 MiB by default (message.max.bytes).
 MAX_BATCH_BYTES: Final = 64 * 1024 * 1024
+
+_SIZE: Final = Struct(">i")
+# The byte of the attributes that has the codec, in magic 2; the key's size in magic 0.
+_CODEC_AT: Final = 22
+_KEY_AT: Final = 18
 
 
 class DamagedLogError(Exception):
@@ -157,3 +175,41 @@ def parse_batch(data: bytes, position: int, size: int, next_offset: int) -> Batc
     batch = Batch(base_offset, base_offset, None, crc, magic, content)
     # A compressed message has the offset of its last record.
     return batch._replace(base_offset=min(next_offset, base_offset)) if batch.codec else batch
+
+
+def records(batch: Batch) -> Iterator[Any]:
+    """kafka-python's DefaultRecord or LegacyRecord of each. Raises UnreadableRecordsError."""
+    try:
+        yield from _legacy_records(batch) if batch.magic < 2 else DefaultRecordBatch(_plain(batch))
+    except UnreadableRecordsError:
+        raise
+    except Exception as error:
+        # kafka-python's parser raises errors of many types over damaged bytes.
+        reason = f"its records are damaged ({type(error).__name__})"
+        raise DamagedRecordsError(reason) from None
+
+
+def _plain(batch: Batch) -> bytes:
+    """A batch of magic 2 without compression."""
+    if batch.codec == 0:
+        return batch.data
+    head = bytearray(batch.data[:HEAD_BYTES])
+    head[_CODEC_AT] &= ~batch.codec
+    return bytes(head) + unpack(batch.data[HEAD_BYTES:], batch.codec)
+
+
+def _legacy_records(batch: Batch) -> LegacyRecordBatch:
+    """A message of magic 0 or 1: kafka-python unpacks its value."""
+    if batch.codec:
+        name = name_of(batch.codec)
+        check_installed(name)
+        if name == "gzip":
+            # Other codecs are bounded by the size of a batch, or by their library.
+            check_gzip_size(batch.data[_legacy_value_at(batch) :])
+    return LegacyRecordBatch(batch.data, batch.magic)
+
+
+def _legacy_value_at(batch: Batch) -> int:
+    key_at = _KEY_AT + 8 * batch.magic
+    (key_size,) = _SIZE.unpack_from(batch.data, key_at)
+    return int(key_at + 8 + max(key_size, 0))

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tidemark.kafka.unpacking import DamagedRecordsError, UnreadableRecordsError
-from tidemark.record_log.batches import Batch
-from tidemark.record_log.records import records
+from tidemark.record_log.batches import Batch, records
 
 
 class Copy(NamedTuple):

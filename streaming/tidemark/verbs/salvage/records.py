@@ -14,8 +14,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from tidemark.kafka.unpacking import UnreadableRecordsError
-from tidemark.record_log.batches import Batch, DamagedLogError
-from tidemark.record_log.records import records
+from tidemark.record_log.batches import Batch, DamagedLogError, records
 from tidemark.verbs.salvage.saved_log import LostRange, SavedBatch, SavedLog
 
 # Ranges of one kind that are kept; further ones only count.

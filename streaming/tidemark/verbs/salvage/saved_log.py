@@ -17,9 +17,8 @@ from typing import BinaryIO, Final, NamedTuple
 from tidemark.assess.losses import Loss
 from tidemark.core.errors import ConfigError
 from tidemark.kafka.unpacking import UnreadableRecordsError
-from tidemark.record_log.batches import Batch, DamagedLogError, Producer, parse_batch
+from tidemark.record_log.batches import Batch, DamagedLogError, Producer, parse_batch, records
 from tidemark.record_log.damaged_segment import Fault, Found, whole_heads
-from tidemark.record_log.records import records
 from tidemark.record_log.segments import Place, segments_of
 
 # A range with more batches is read in parts. Each takes about 300 bytes of memory.

@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 from tidemark.core.errors import WireError
 from tidemark.kafka.unpacking import UnreadableRecordsError
 from tidemark.record_log import batches as record_log
-from tidemark.record_log.batches import DamagedLogError, batch_size, parse_batch
-from tidemark.record_log.records import records
+from tidemark.record_log.batches import DamagedLogError, batch_size, parse_batch, records
 
 _MAGIC: Final = 2
 # The type in the key of a control record (ControlRecordType).
