@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemark.core.partition import PartitionState, ReplicaState, Shrink
 from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
-from tidemark.detect.phrases import cause_text, describe_replicas, leader_text
+from tidemark.detect.measures import cause_text, describe_replicas, leader_text
 
 
 def test_a_recorded_cause_is_no_suspicion() -> None:

@@ -12,7 +12,7 @@ from tidemark.core import activity
 from tidemark.core.partition import IsrChange, PartitionState, Shrink
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
-from tidemark.detect.phrases import cause_text, leader_text
+from tidemark.detect.measures import cause_text, leader_text
 
 # An in-sync set that has not changed for so long is no news.
 QUIET_SECONDS: Final = 300.0

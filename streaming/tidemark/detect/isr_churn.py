@@ -19,7 +19,7 @@ from tidemark.core.partition import PartitionState, Shrink
 from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
 from tidemark.core.tracked_alert import is_firing
 from tidemark.detect.detector import ClusterContext, Condition, Conditions, Context, Detector
-from tidemark.detect.phrases import cause_text, leader_text
+from tidemark.detect.measures import cause_text, leader_text
 
 ID = "ISR_CHURN"
 # Until then it may show that several partitions share a departure, or that it is a restart.

@@ -11,7 +11,7 @@ from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.core.text import is_answer
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
-from tidemark.detect.phrases import describe_replicas
+from tidemark.detect.measures import describe_replicas
 
 ID = "OFFLINE"
 # Most brokers start within this time after a controlled shutdown. The rule for Prometheus waits as

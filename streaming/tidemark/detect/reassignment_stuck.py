@@ -12,8 +12,7 @@ from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import Adding
 from tidemark.core.text import counted, duration
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
-from tidemark.detect.measures import shows_leader_before
-from tidemark.detect.phrases import describe_replicas
+from tidemark.detect.measures import describe_replicas, shows_leader_before
 
 
 def evaluate(state: PartitionState, context: Context) -> Conditions:

@@ -12,8 +12,7 @@ from tidemark.assess.blame import Blame, blame
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.detect.detector import Context
-from tidemark.detect.measures import answered, followers, is_in_sync
-from tidemark.detect.phrases import describe_replicas
+from tidemark.detect.measures import answered, describe_replicas, followers, is_in_sync
 from tidemark.detect.thresholds import REMOVED_MS
 
 # A leader adds a follower that has every record within a few fetch rounds.

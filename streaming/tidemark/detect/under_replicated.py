@@ -8,7 +8,7 @@ from __future__ import annotations
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
-from tidemark.detect.phrases import count_in_sync
+from tidemark.detect.measures import count_in_sync
 from tidemark.detect.suspect import describe_missing
 
 ID = "UNDER_REPLICATED"

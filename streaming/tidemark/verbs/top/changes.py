@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tidemark.core.partition import Shrink
 from tidemark.core.records import View
-from tidemark.detect.phrases import cause_text
+from tidemark.detect.measures import cause_text
 from tidemark.verbs.top.snapshot import Election, InSyncChange
 
 # Elections that are listed; older ones are forgotten.
