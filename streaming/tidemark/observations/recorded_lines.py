@@ -1,5 +1,7 @@
 """Lines of recorded events, from files or a pipe, gzipped or not, and the reducer over them.
 
+At their end are the views, for verbs that judge a recording instead of a live cluster.
+
 Every line is read or reported with the reason why it cannot be, and reading continues after it.
 """
 
@@ -14,11 +16,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
+from tidemark.command_line.options import require_one
+from tidemark.command_line.output import echo
 from tidemark.core.codec import MAX_RECORD_BYTES
 from tidemark.core.errors import ConfigError, TidemarkError, WireError
 from tidemark.core.records import Alert, DeadLetter, Record, decode_record
 from tidemark.detect.thresholds import Detection
-from tidemark.observations.cluster_views import CompletingFold
+from tidemark.observations.cluster_views import ClusterViews, CompletingFold
 from tidemark.reduce.group import Fold
 from tidemark.reduce.rows import Destination, RawRecord, Row, dead_letter_row
 
@@ -178,3 +182,29 @@ class LineReducer:
 def unreadable_letter(letter: DeadLetter, sources: Sequence[str]) -> str:
     """Where and why a line, or an event in it, could not be read."""
     return unreadable(sources[letter.partition], letter.offset + 1, letter.field, letter.reason)
+
+
+def read_recording(
+    source: str, detection: Detection, verb: str, name: str | None = None
+) -> tuple[ClusterViews, str]:
+    """The views at the end of a recording, and the cluster with this name, or the only one.
+
+    Reports unreadable lines on standard error. Raises ConfigError where it has no such cluster.
+    """
+    check_sources([source])
+    found = ClusterViews(detection)
+    reducer = LineReducer(detection, found.fold)
+    for line in read_lines([source]):
+        reducer.alerts(line, [source], lambda text: echo(f"{verb}: {text}", err=True))
+    return found, choose_recorded(found.clusters, name, source)
+
+
+def choose_recorded(clusters: list[str], name: str | None, source: str) -> str:
+    """The cluster with this name, or the only one. Raises ConfigError."""
+    if not clusters:
+        raise ConfigError(f"{source} holds no pass over a cluster; record one with `{RECORD}`.")
+    if name is not None and name not in clusters:
+        raise ConfigError(f"no cluster is called `{name}`; there are {', '.join(clusters)}.")
+    if name is None:
+        require_one(clusters)
+    return name or clusters[0]

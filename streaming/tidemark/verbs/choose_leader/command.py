@@ -29,7 +29,7 @@ from tidemark.core.records import View
 from tidemark.kafka.client import choose_connection
 from tidemark.observations.cluster_views import ClusterViews
 from tidemark.observations.few_passes import MIN_PASSES, FinishedPass, live_cluster, observe_views
-from tidemark.observations.recorded_views import read_recording
+from tidemark.observations.recorded_lines import read_recording
 from tidemark.observations.stored_view import read_stored_view, with_earlier_samples
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.choose_leader.report import as_text, document

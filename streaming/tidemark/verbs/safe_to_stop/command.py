@@ -37,7 +37,7 @@ from tidemark.observations.few_passes import (
     live_cluster,
     observe_views,
 )
-from tidemark.observations.recorded_views import read_recording
+from tidemark.observations.recorded_lines import read_recording
 from tidemark.observations.stored_view import read_stored_view
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.safe_to_stop.verdict import StopVerdict, as_text, conclusion, judge
