@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemark.core.record_holders import held_by
+from tidemark.core.links import held_by
 from tidemark.core.text import rfc3339
 
 

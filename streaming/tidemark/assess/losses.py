@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tidemark.core.alert_records import newest_by
 from tidemark.core.identity import alert_name
-from tidemark.core.record_holders import holder_entries
+from tidemark.core.links import holder_entries
 from tidemark.core.records import Alert, View
 from tidemark.core.text import rfc3339
 

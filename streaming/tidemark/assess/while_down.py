@@ -9,8 +9,7 @@ from tidemark.assess.candidates import ANY_LAG, candidates_of
 from tidemark.assess.health import judge_replication
 from tidemark.assess.losses import LOSS, held_losses
 from tidemark.core.identity import alert_name
-from tidemark.core.links import broker_to_save
-from tidemark.core.record_holders import holder_entries
+from tidemark.core.links import broker_to_save, holder_entries
 from tidemark.core.records import Alert, OpenAlert, View
 from tidemark.core.text import counted
 

@@ -1,4 +1,7 @@
-"""Where an alert leads to, below the address of `tidemark export`."""
+"""Where an alert leads to, below the address of `tidemark export`, and whose disks it names.
+
+`records_held_by` in the evidence of an alert comes from topics and files, so it may be anything.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,22 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from tidemark.core.record_holders import held_by
 from tidemark.core.records import Alert, OpenAlert
 
 # The runbooks on the pages of `tidemark export` at its default address.
 RUNBOOK_URL: Final = "http://127.0.0.1:9754/docs/runbooks"
 # Kafka's limit of a topic's name is 249; a longer value is of no use in a command.
 MAX_CHARACTERS: Final = 255
+
+
+def holder_entries(value: Any) -> list[dict[str, Any]]:
+    """One of each replica: `broker`, and `state` (see `assess.records_held.Holder`)."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def held_by(value: Any) -> list[Any]:
+    """The brokers that had them when they answered last, in its order."""
+    return [each.get("broker") for each in holder_entries(value) if each.get("state") == "held"]
 
 
 def runbook_path(alert: Alert | OpenAlert) -> str:
