@@ -16,7 +16,7 @@ from tests.collect.socket_answers import Answer, serving, text
 from tidemark.collect.codecs.metadata_image import EligibleReplicas, PartitionMetadata, Reassignment
 from tidemark.collect.codecs.topic_configuration import MIN_IN_SYNC, decode_configuration
 from tidemark.collect.metadata import metadata_reader
-from tidemark.collect.watched.metadata_fields import ShownMetadata, metadata_observation
+from tidemark.collect.watched.watched_partition import ShownMetadata, metadata_observation
 from tidemark.core.broker_outcomes import NOT_CHECKED, ONE_ADDRESS
 from tidemark.core.events import (
     CONTROLLER_LISTENER,

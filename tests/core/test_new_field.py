@@ -105,7 +105,7 @@ def test_a_new_field_takes_four_places_beside_those_that_use_it(tmp_path: Path) 
     program = """
 from tidemark.collect.codecs.metadata_image import EligibleReplicas, PartitionMetadata, Reassignment
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
-from tidemark.collect.watched.metadata_fields import ShownMetadata, metadata_observation
+from tidemark.collect.watched.watched_partition import ShownMetadata, metadata_observation
 assert observed(11.0, news=5).news == 5
 _, state = fold(state, observed(12.0, news=5))
 assert state.news == 5
