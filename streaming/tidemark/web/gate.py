@@ -1,16 +1,24 @@
-"""What every request passes: the method, the user, and an application that may fail.
+"""What every request passes: the method, the host, the user, and an application that may fail.
 
 It holds the web configuration file, and reads it and its certificates again when they change, so
 that a rotated certificate or password needs no restart.
+
+A page of a stranger can give its own name the address of this server (DNS rebinding), and then read
+all answers. So a server that has neither users nor TLS answers only names that no stranger can own,
+and those that are configured.
 """
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
+from collections.abc import Set as AbstractSet
 from http import HTTPStatus
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -25,13 +33,34 @@ from tidemark.web.exchange import (
     Response,
     plain_error,
 )
-from tidemark.web.hosts import is_expected
 from tidemark.web.options import WebFile, load_certificate, make_context, read_web_file
+
+# Of the machine itself, and of Kubernetes' services: no public name ends so.
+_RESERVED: Final = (".localhost", ".svc", ".cluster.local")
 
 # Between two looks at the files.
 CHECK_SECONDS: Final = 1.0
 
 log = structlog.get_logger()
+
+
+def own_names(listen_host: str, external_url: str) -> frozenset[str]:
+    """In lower case: the name of this machine, and those of two options."""
+    names = (socket.gethostname(), listen_host, urlsplit(external_url).hostname or "")
+    return frozenset(map(str.lower, names))
+
+
+def is_expected(host: str, names: AbstractSet[str]) -> bool:
+    """Whether a Host header is absent, an address, a name without a dot, reserved or in `names`."""
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+    name = name.strip("[]").rstrip(".").lower()
+    if "." not in name and ":" not in name:
+        return True
+    try:
+        ip_address(name)
+    except ValueError:
+        return name in names or name.endswith(_RESERVED)
+    return True
 
 
 class Gate:
@@ -43,7 +72,7 @@ class Gate:
         error_page: ErrorPage = plain_error,
         names: frozenset[str] = frozenset(),
     ) -> None:
-        """`names` of the server, beside those that `tidemark.web.hosts` knows."""
+        """`names` of the server, beside those that no stranger can own."""
         self._path, self._error_page, self._names = path, error_page, names
         self._file = WebFile() if path is None else read_web_file(path)
         tls = self._file.tls_server_config

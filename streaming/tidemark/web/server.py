@@ -29,9 +29,8 @@ from tidemark.core.errors import TidemarkError
 from tidemark.settings import parse_address
 from tidemark.web.connections import SLOW_SECONDS, Connections
 from tidemark.web.exchange import METRICS, App, ErrorPage, Request, Response, plain_error
-from tidemark.web.gate import Gate
+from tidemark.web.gate import Gate, own_names
 from tidemark.web.health import Health
-from tidemark.web.hosts import own_names
 from tidemark.web.logins import Logins
 from tidemark.web.negotiation import Format, requested_format
 
@@ -200,7 +199,7 @@ def serve(
     """Serves on `listen` (host:port), the value of the configuration key `option`. Port 0: any.
 
     `error_page` writes what is answered in place of the application; the host of `external_url` is
-    a name of the server (`tidemark.web.hosts`). `app` answers /metrics by path and Format alone.
+    a name of the server (`tidemark.web.gate`). `app` answers /metrics by path and Format alone.
     Raises ConfigError for an address or a web configuration file that is wrong, `failure` when the
     port is taken.
     """
