@@ -7,8 +7,8 @@ import pytest
 from tests.brokers.test_layout import PORTS, properties
 from tests.versions.sums import merged
 from tidemark.core.errors import TidemarkError
+from tidemark.jvm.jars import digest, known_sums
 from tidemark.jvm.java import JavaHome
-from tidemark.jvm.sums import digest, known_sums
 from tidemark_lab.brokers.jars import LOG4J_2, SUMS
 from tidemark_lab.brokers.layout import Layout
 from tidemark_lab.brokers.versions import VERSIONS, kafka_version

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tidemark.core.errors import TidemarkError
-from tidemark.jvm import jars, sums
+from tidemark.jvm import jars
 from tidemark.jvm.ivy import Coordinates
 from tidemark.jvm.jars import JarSet
 from tidemark.jvm.java import JavaHome
 from tidemark_lab.brokers import jars as lab_jars
 
 JAVA = JavaHome(Path("/no/java"), 17, "test")
-WANTED = JarSet("set", (Coordinates("g", "root", "1"),), sums.SUMS)
+WANTED = JarSet("set", (Coordinates("g", "root", "1"),), jars.SUMS)
 
 
 def fetch(
@@ -28,14 +28,14 @@ def fetch(
     monkeypatch.setenv("TIDEMARK_CACHE", str(tmp_path))
     monkeypatch.delenv("TIDEMARK_JARS", raising=False)
     monkeypatch.setattr(jars, "resolve", resolve)
-    monkeypatch.setattr(sums, "known_sums", lambda file: known)
+    monkeypatch.setattr(jars, "known_sums", lambda file: known)
     return jars.fetch_jars(WANTED, java=JAVA)
 
 
 def sha256(tmp_path: Path, text: str) -> str:
     file = tmp_path / "sample"
     file.write_text(text)
-    return sums.digest(file)
+    return jars.digest(file)
 
 
 def test_listed_jars_are_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_version_without_sums_is_used_and_said(
 def test_a_new_version_beside_a_library_that_is_listed_is_no_alarm(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    new = JarSet("set", (*WANTED.roots, Coordinates("g", "library", "1")), sums.SUMS)
+    new = JarSet("set", (*WANTED.roots, Coordinates("g", "library", "1")), jars.SUMS)
     monkeypatch.setattr("tests.jvm.test_sums.WANTED", new)
     known = {"library-1.jar": sha256(tmp_path, "l"), "root-0.jar": "0" * 64}
     fetched = {"root-1.jar": "a", "library-1.jar": "l", "new-1.jar": "n"}
@@ -82,11 +82,11 @@ def test_a_new_version_beside_a_library_that_is_listed_is_no_alarm(
 
 
 def test_the_committed_list_has_the_sets_of_this_version() -> None:
-    product, laboratory = sums.known_sums(), sums.known_sums(lab_jars.SUMS)
+    product, laboratory = jars.known_sums(), jars.known_sums(lab_jars.SUMS)
     for version in ("4.0.0", "4.1.1", "4.2.0"):
         assert f"spark-sql-kafka-0-10_2.13-{version}.jar" in product
     assert f"kafka_2.13-{lab_jars.KAFKA_VERSION}.jar" in laboratory
     assert "jmx_prometheus_javaagent-1.0.1.jar" in laboratory
-    for file, known in ((sums.SUMS, product), (lab_jars.SUMS, laboratory)):
+    for file, known in ((jars.SUMS, product), (lab_jars.SUMS, laboratory)):
         assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in known.values())
         assert len(known) == len(file.read_text().splitlines())

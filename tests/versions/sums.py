@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tidemark.core.errors import TidemarkError
-from tidemark.jvm.sums import digest, known_sums
+from tidemark.jvm.jars import digest, known_sums
 from tidemark_lab.brokers.jars import SUMS
 from tidemark_lab.brokers.versions import kafka_version
 

@@ -3,15 +3,20 @@
 Ivy is PySpark's own and works in its own cache, apart from ~/.ivy2 and ~/.m2. A set is complete or
 absent: it is fetched beside its place and renamed into it, under a lock, so that two processes may
 fetch at once.
+
+Ivy compares a jar with a sum from the same registry, which a proxy can replace together with it. So
+it is compared with the SHA-256 sum in a file of this package too, in the form of sha256sum.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,10 +28,52 @@ from tidemark.core.errors import TidemarkError, install_command
 from tidemark.jvm.cache import cache_dir, cache_lock
 from tidemark.jvm.ivy import Coordinates, resolve
 from tidemark.jvm.java import JavaHome, find_java
-from tidemark.jvm.sums import SUMS, check_sums
+
+# Of Spark's Kafka connector.
+SUMS: Final = Path(__file__).with_name("jars.sha256")
 
 _MARKER: Final = "complete.json"
 _JAR_NAME: Final = re.compile(r"(?P<artifact>.+?)-(?P<version>\d[^/]*)\.jar")
+
+
+def known_sums(file: Path = SUMS) -> dict[str, str]:
+    """File name -> SHA-256 in hexadecimal digits."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def check_sums(file: Path, roots: Iterable[str], jars: Iterable[Path]) -> list[str]:
+    """The names of jars without a committed sum: some, where not every root has one.
+
+    Raises TidemarkError for a jar that differs from its sum, and for an unlisted one beside listed
+    roots.
+    """
+    sums = known_sums(file)
+    listed = all(root in sums for root in roots)
+    unlisted = []
+    for jar in jars:
+        expected = sums.get(jar.name)
+        if expected is None and listed:
+            raise TidemarkError(
+                f"{jar.name} was fetched but is not in the list of jars. Do not use it: ask who "
+                "runs the registry or proxy, or give a folder of jars that you trust "
+                "(TIDEMARK_JARS)."
+            )
+        if expected is None:
+            unlisted.append(jar.name)
+        elif digest(jar) != expected:
+            raise TidemarkError(
+                f"{jar.name} as fetched has another SHA-256 sum than the one in the list of jars. "
+                "Do not use it: a proxy or the registry gave another file. Try another network, "
+                "or give a folder of jars that you trust (TIDEMARK_JARS)."
+            )
+    return unlisted
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
