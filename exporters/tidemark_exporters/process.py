@@ -35,8 +35,7 @@ from tidemark_exporters.notify.seen_ids import SeenIds
 from tidemark_exporters.notify.shadow import ShadowClient, ShadowFile
 from tidemark_exporters.pages.alerts import read_past_alerts
 from tidemark_exporters.pages.responses import Pages
-from tidemark_exporters.record_decoder import RecordDecoder
-from tidemark_exporters.topic_counts import TopicCounts
+from tidemark_exporters.topic_records import RecordDecoder, TopicCounts
 
 POLL_MS: Final = 200
 TICK_SECONDS: Final = 1.0

@@ -24,7 +24,7 @@ from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 from tidemark_exporters.pages.responses import Pages
-from tidemark_exporters.record_decoder import RecordDecoder
+from tidemark_exporters.topic_records import RecordDecoder
 
 VIEW = json.loads(encode_record(views()[0]))
 ALERT = {**VIEW["alerts"][0], "type": "alert", "v": 1, "state": "firing", "at": VIEW["at"]}

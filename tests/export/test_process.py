@@ -23,7 +23,7 @@ from tidemark.settings import Cluster, Receiver, Settings
 from tidemark_exporters import process
 from tidemark_exporters.export.table import AHEAD_SECONDS, bound_time
 from tidemark_exporters.process import Exporter
-from tidemark_exporters.topic_counts import TopicCounts
+from tidemark_exporters.topic_records import TopicCounts
 
 # Series of one exporter alone: its process, its refreshes and what follows from its clock.
 OF_THE_PROCESS = (
