@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from tidemark.collect.cluster_choice import select_clusters
 from tidemark.core.errors import ConfigError
-from tidemark.kafka.option_names import FromProperties, option_error
-from tidemark.kafka.options import client_options
+from tidemark.kafka.options import FromProperties, client_options, option_error
 from tidemark.settings import Cluster, Connection, Settings
 
 

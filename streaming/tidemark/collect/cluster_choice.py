@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import ClusterName
-from tidemark.kafka.option_names import of_kafka
+from tidemark.kafka.options import of_kafka
 from tidemark.settings import Cluster, Settings, Topics, servers_of_flag
 
 

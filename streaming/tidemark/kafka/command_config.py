@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from tidemark.core.errors import ConfigError
 from tidemark.core.text import has_control_character
-from tidemark.kafka.option_names import PROPERTIES, FromProperties, option_error
-from tidemark.kafka.options import MAX_NUMBER, NUMBERS
+from tidemark.kafka.options import MAX_NUMBER, NUMBERS, PROPERTIES, FromProperties, option_error
 from tidemark.settings import Connection
 from tidemark.settings.files import read_bounded
 from tidemark.settings.java_options import SECURITY_PREFIXES, near_security_option

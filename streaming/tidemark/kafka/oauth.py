@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from tidemark.kafka.option_names import read_option
-from tidemark.kafka.options import READ_HERE
+from tidemark.kafka.options import READ_HERE, read_option
 from tidemark.settings import Connection
 from tidemark.settings.files import read_line
 

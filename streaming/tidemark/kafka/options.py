@@ -2,26 +2,45 @@
 
 kafka-python ignores a security protocol that it does not know and speaks plaintext: every value is
 checked here, and the certificates and keys are loaded once. No message shows a value that may be a
-secret.
+secret. An error names an option as the user wrote it: of a connection, or of a properties file.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Meta, ValidationError, convert, defstruct, structs
 
 from tidemark.core.errors import ConfigError, install_command
-from tidemark.kafka.option_names import option_error, read_option
 from tidemark.kafka.secret_files import file_text
-from tidemark.settings import Connection
-from tidemark.settings.conversion import explain
+from tidemark.settings import Cluster, Connection
+from tidemark.settings.conversion import explain, sentence
 from tidemark.settings.files import check_opens, check_regular, load_authorities, load_pair
 from tidemark.settings.forms import url_problem
 from tidemark.settings.spark_entries import Mechanism, Protocol
+
+T = TypeVar("T")
+# Java's name -> kafka-python's.
+PROPERTIES: Final = {
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
+    "client.id": "client_id",
+    "ssl.truststore.location": "ssl_cafile",
+    "ssl.keystore.location": "ssl_certfile",
+    "ssl.key.password": "ssl_password",
+}
+# Those that a properties file gives in another way.
+_WITHIN: Final = {
+    "sasl_plain_username": "username of sasl.jaas.config",
+    "sasl_plain_password": "password of sasl.jaas.config",
+    "sasl_oauth_token_file": "sasl.oauthbearer.token.endpoint.url",
+    "ssl_check_hostname": "ssl.endpoint.identification.algorithm",
+}
+_PROPERTY: Final = {option: name for name, option in PROPERTIES.items()} | _WITHIN
 
 # Read again for each token.
 READ_HERE: Final = ("sasl_oauth_client_secret_file", "sasl_oauth_token_file")
@@ -73,6 +92,40 @@ BROKEN: Final = {
 }
 # Beginning of an option's name -> the protocols with which it has an effect.
 _PROTOCOLS: Final = {"sasl_": ("SASL_SSL", "SASL_PLAINTEXT"), "ssl_": ("SSL", "SASL_SSL")}
+
+
+class FromProperties(dict[str, Any]):
+    """The options of `--command-config`."""
+
+
+class FromKafka(dict[str, Any]):
+    """The options of `kafka.client`, also for a cluster that has only its servers of its own."""
+
+
+def of_kafka(client: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `kafka.client` for another connection, which keep their names in messages."""
+    return client if isinstance(client, FromProperties) else FromKafka(client)
+
+
+def option_error(connection: Connection, option: str, problem: str) -> ConfigError:
+    """The error about an option, or about the options as a whole where it is empty."""
+    client = connection.client
+    if isinstance(client, FromProperties):
+        name = _PROPERTY.get(option, option.replace("_", "."))
+        return ConfigError(f"--command-config: {sentence(problem, name)}")
+    owner = "kafka."
+    if isinstance(connection, Cluster) and not isinstance(client, FromKafka):
+        owner = f"cluster `{connection.name}`: "
+    name = f"{owner}client.{option}".removesuffix(".")
+    return ConfigError(f"configuration: {sentence(problem, name)}")
+
+
+def read_option(connection: Connection, option: str, read: Callable[[str], T], path: str) -> T:
+    """What the file of an option holds. Raises ConfigError."""
+    try:
+        return read(path)
+    except OSError as error:
+        raise option_error(connection, option, f"cannot read the file: {error.strerror}") from None
 
 
 def check_tls(connection: Connection, options: Mapping[str, Any]) -> None:
