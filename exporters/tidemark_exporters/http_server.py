@@ -7,9 +7,16 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from tidemark.metrics import content_type
-from tidemark.web.exchange import METRICS, SECURITY, App, Request, Response
+from tidemark.web.exchange import (
+    METRICS,
+    SECURITY,
+    App,
+    Format,
+    Request,
+    Response,
+    requested_format,
+)
 from tidemark.web.health import Health
-from tidemark.web.negotiation import Format, requested_format
 from tidemark.web.server import WebServer, serve
 from tidemark_exporters.export.exposition import Exposition
 from tidemark_exporters.pages.responses import Pages, failure

@@ -22,9 +22,8 @@ from tidemark import __version__
 from tidemark.core.errors import TidemarkError
 from tidemark.core.metric_table import METRICS, Kind
 from tidemark.web.exchange import METRICS as METRICS_PATH
-from tidemark.web.exchange import SECURITY, Request, Response, text_response
+from tidemark.web.exchange import SECURITY, Request, Response, requested_format, text_response
 from tidemark.web.health import Health
-from tidemark.web.negotiation import requested_format
 from tidemark.web.server import WebServer, serve
 
 Component = Literal["collect", "stream", "export", "escrow"]

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 
 from tests.export.make import NOW, render, table_of, view
 from tidemark.core.errors import ConfigError
+from tidemark.web.exchange import accepts_gzip, prefers_openmetrics
 from tidemark.web.health import Health
-from tidemark.web.negotiation import accepts_gzip, prefers_openmetrics
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Exposition
 from tidemark_exporters.export.own_metrics import ExportMetrics

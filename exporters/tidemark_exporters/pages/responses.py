@@ -16,8 +16,7 @@ from typing import Final
 
 import msgspec
 
-from tidemark.web.exchange import PLAIN, SECURITY, Response
-from tidemark.web.negotiation import accepts_gzip
+from tidemark.web.exchange import PLAIN, SECURITY, Response, accepts_gzip
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages import api, openapi
 from tidemark_exporters.pages.alerts import AlertHistory

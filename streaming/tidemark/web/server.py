@@ -28,11 +28,19 @@ from tornado.netutil import bind_sockets
 from tidemark.core.errors import TidemarkError
 from tidemark.settings import parse_address
 from tidemark.web.connections import SLOW_SECONDS, Connections
-from tidemark.web.exchange import METRICS, App, ErrorPage, Request, Response, plain_error
+from tidemark.web.exchange import (
+    METRICS,
+    App,
+    ErrorPage,
+    Format,
+    Request,
+    Response,
+    plain_error,
+    requested_format,
+)
 from tidemark.web.gate import Gate, own_names
 from tidemark.web.health import Health
 from tidemark.web.logins import Logins
-from tidemark.web.negotiation import Format, requested_format
 
 HEADER_SECONDS: Final = 10.0
 BODY_SECONDS: Final = 5.0
