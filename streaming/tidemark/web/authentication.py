@@ -1,18 +1,28 @@
-"""HTTP basic authentication against bcrypt hashes, as Prometheus' exporter-toolkit does it."""
+"""HTTP basic authentication against bcrypt hashes, as Prometheus' exporter-toolkit does it.
+
+Passwords are checked one at a time, by turns of those who ask.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import binascii
 import hashlib
 import hmac
 import secrets
 import threading
 from base64 import b64decode
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import bcrypt
+
+# A hash takes 50 ms of a core and more.
+MAX_WAITING: Final = 64
+# Of each who asks.
+MAX_OF_ONE: Final = 8
 
 # Answers that are remembered: bcrypt takes 50 ms of a core and more.
 MAX_REMEMBERED: Final = 100
@@ -20,6 +30,29 @@ MAX_REMEMBERED: Final = 100
 MAX_PASSWORD_BYTES: Final = 72
 # Compared with where the user does not exist, so that both take as long.
 _NOBODY: Final = "$2b$10$......................kdQsEnKTZ8yKGRTTCZm4hJxRVA1v9Gy"
+
+
+class Logins:
+    """Used by the server's thread."""
+
+    def __init__(self) -> None:
+        self.executor = ThreadPoolExecutor(1, "http-login")
+        self._waiting: Counter[Hashable] = Counter()
+        # One of each who waits is given to the executor, which takes them in their order.
+        self._turns: dict[Hashable, asyncio.Lock] = {}
+
+    async def check(self, who: Hashable, check: Callable[[], bool]) -> bool | None:
+        """The answer of `check`; None where too many wait, so that it is not asked."""
+        if self._waiting[who] >= MAX_OF_ONE or self._waiting.total() >= MAX_WAITING:
+            return None
+        self._waiting[who] += 1
+        try:
+            async with self._turns.setdefault(who, asyncio.Lock()):
+                return await asyncio.get_running_loop().run_in_executor(self.executor, check)
+        finally:
+            self._waiting[who] -= 1
+            if not self._waiting[who]:
+                del self._waiting[who], self._turns[who]
 
 
 class BasicAuthentication:

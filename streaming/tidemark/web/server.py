@@ -27,6 +27,7 @@ from tornado.netutil import bind_sockets
 
 from tidemark.core.errors import TidemarkError
 from tidemark.settings import parse_address
+from tidemark.web.authentication import Logins
 from tidemark.web.connections import SLOW_SECONDS, Connections
 from tidemark.web.exchange import (
     METRICS,
@@ -40,7 +41,6 @@ from tidemark.web.exchange import (
 )
 from tidemark.web.gate import Gate, own_names
 from tidemark.web.health import Health
-from tidemark.web.logins import Logins
 
 HEADER_SECONDS: Final = 10.0
 BODY_SECONDS: Final = 5.0
