@@ -8,8 +8,8 @@ from tidemark.core.broker_seen import BrokerSeen
 from tidemark.core.cluster import ClusterState, CollectorClock
 from tidemark.core.events import OK, BrokerState, JmxFigures
 from tidemark.evolve.cluster import apply_broker
-from tidemark.reduce.jmx_view import FRESH_SECONDS, SETTLE_SECONDS, jmx_view
 from tidemark.reduce.life_cycle import Rules
+from tidemark.reduce.view_parts import FRESH_SECONDS, SETTLE_SECONDS, jmx_view
 from tidemark.reduce.views import cluster_views
 
 RULES = Rules(3, 2, 86_400_000.0, {})

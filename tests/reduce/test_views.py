@@ -15,9 +15,9 @@ from tidemark.core.offset_history import OffsetHistory, add_sample
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.records import AddingView, LastCommittedView
 from tidemark.core.sparse_state import Adding, SparseState
-from tidemark.reduce.last_committed import last_committed_view
 from tidemark.reduce.life_cycle import Rules, Scope
 from tidemark.reduce.schedule import refresh_at
+from tidemark.reduce.view_parts import last_committed_view
 from tidemark.reduce.views import REPORT_SECONDS, cluster_views, partition_view
 
 NOW = 1_000.0

@@ -19,10 +19,8 @@ from tidemark.core.tracked_alert import tracked
 from tidemark.detect.checkpoint_stale import READING_SECONDS
 from tidemark.detect.follower_lag import ID as FOLLOWER_LAG
 from tidemark.detect.measures import ranges_in_escrow, uncommitted_window
-from tidemark.reduce.jmx_view import jmx_view
-from tidemark.reduce.last_committed import last_committed_view
 from tidemark.reduce.life_cycle import Rules, Scope, open_alerts
-from tidemark.reduce.reassignment import adding_views
+from tidemark.reduce.view_parts import adding_views, jmx_view, last_committed_view
 
 # A view whose meaning did not change is published at most this often; with an open alert, at
 # least that often.
