@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.verbs.top.keys import decode_keys
+from tidemark.verbs.top.terminal import decode_keys
 
 
 @pytest.mark.parametrize(

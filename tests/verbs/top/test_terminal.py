@@ -19,10 +19,9 @@ from tests.verbs.top.shown import screen
 from tests.verbs.top.terminal import TerminalProgram
 from tidemark.detect.thresholds import Detection
 from tidemark.verbs.top.frame import viewport
-from tidemark.verbs.top.keys import decode_keys
 from tidemark.verbs.top.recorded import RecordedCluster
 from tidemark.verbs.top.session import STEPS
-from tidemark.verbs.top.terminal import Terminal
+from tidemark.verbs.top.terminal import Terminal, decode_keys
 from tidemark.verbs.top.ui_state import UiState, press
 
 GOLDEN = ROOT / "tests" / "testdata" / "top" / "unclean.txt"

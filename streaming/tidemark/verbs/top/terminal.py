@@ -1,9 +1,10 @@
-"""The terminal: keys without echo, and frames on its other screen."""
+"""The terminal: keys without echo, from the bytes that it sends, and frames on its other screen."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import sys
@@ -16,11 +17,53 @@ from typing import Any, Final, Self
 from rich.live import Live
 from rich.text import Text
 
-from tidemark.verbs.top.keys import decode_keys
+_SEQUENCES: Final = {
+    "[A": "up",
+    "OA": "up",
+    "[B": "down",
+    "OB": "down",
+    "[C": "right",
+    "OC": "right",
+    "[D": "left",
+    "OD": "left",
+    "[5~": "page up",
+    "[6~": "page down",
+    "[H": "home",
+    "OH": "home",
+    "[1~": "home",
+    "[F": "end",
+    "OF": "end",
+    "[4~": "end",
+}
+_CONTROLS: Final = {
+    "\r": "enter",
+    "\n": "enter",
+    "\x7f": "backspace",
+    "\b": "backspace",
+    "\t": "tab",
+}
+
+# After an escape, `[` or `O`, parameters and a final character; any other character by itself.
+_KEY: Final = re.compile(r"\x1b([\[O][^@-~]*[@-~]?)?|(.)", re.DOTALL)
 
 # How long the rest of a sequence may take after its escape.
 _SEQUENCE_SECONDS: Final = 0.05
 _READ_BYTES: Final = 1024
+
+
+def decode_keys(data: bytes) -> list[str]:
+    """The keys in one read: each a printable character, or a name such as `page up`.
+
+    An unknown sequence is no key, and neither is a byte that is no UTF-8.
+    """
+    keys = []
+    for sequence, character in _KEY.findall(data.decode("utf-8", "ignore")):
+        name = _SEQUENCES.get(sequence) if sequence else "escape"
+        if character:
+            name = _CONTROLS.get(character, character if character.isprintable() else None)
+        if name is not None:
+            keys.append(name)
+    return keys
 
 
 class Terminal:
