@@ -20,7 +20,7 @@ from tests.verbs.recordings import trace, write
 from tests.verbs.run import tidemark
 from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.observations.recorded_lines import read_lines
-from tidemark.verbs.top.recorder import Recorder
+from tidemark.verbs.top.live import Recorder
 from tidemark_lab.brokers.wait import comes_true
 
 SECONDS = 60.0

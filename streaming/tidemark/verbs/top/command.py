@@ -27,10 +27,9 @@ from tidemark.garbage_collector import collect_seldom
 from tidemark.observations.few_passes import live_cluster
 from tidemark.observations.recorded_lines import STDIN
 from tidemark.settings import Settings, parse_address
-from tidemark.verbs.top.live import LiveCluster
+from tidemark.verbs.top.live import LiveCluster, Recorder
 from tidemark.verbs.top.plain import block
 from tidemark.verbs.top.recorded import SHIPPED, RecordedCluster
-from tidemark.verbs.top.recorder import Recorder
 from tidemark.verbs.top.session import Messages, Source, run_session
 from tidemark.verbs.top.snapshot import Snapshot
 
