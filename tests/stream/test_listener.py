@@ -15,9 +15,9 @@ from tidemark.stream.listener import (
     Listener,
     StreamMetrics,
     longest,
+    overtaken_records,
     progress_event,
 )
-from tidemark.stream.overtaken import overtaken_records
 from tidemark.stream.spark_internals import read_progress
 
 
