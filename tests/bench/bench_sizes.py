@@ -10,7 +10,7 @@ from tests.bench.folded import fold_passes
 from tests.bench.moving_passes import MovingPasses
 from tests.bench.row import Row, sized
 from tidemark.kafka.client_internals import GZIP_LEVEL
-from tidemark.stream.stored_state import to_stored
+from tidemark.stream.fold import to_stored
 
 PARTITIONS = sized(2_000, 40)
 PASSES = 12

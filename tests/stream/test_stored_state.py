@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidemark.core.errors import StateError
 from tidemark.reduce.group_state import GroupState, encode_group
-from tidemark.stream.stored_state import COMPRESSED, from_stored, to_stored
+from tidemark.stream.fold import COMPRESSED, from_stored, to_stored
 
 WHOLE = to_stored(encode_group(GroupState(due={f"east/orders/{n}": float(n) for n in range(500)})))
 

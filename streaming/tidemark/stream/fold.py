@@ -2,6 +2,9 @@
 
 A group is one Kafka partition of the event topic. Its state is one opaque binary value that only
 the reducer reads. A batch that Spark repeats starts from the same state and gives the same rows.
+
+The checkpoint stores the state compressed: Spark hands the whole state to Python and back in each
+batch, and pickles it byte by byte, which costs more than to compress it.
 """
 
 from __future__ import annotations
@@ -9,13 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
+from tidemark.core.errors import StateError
 from tidemark.core.events import MAX_BYTES
 from tidemark.detect.thresholds import Detection
 from tidemark.garbage_collector import collection_paused
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.rows import MAX_PAYLOAD, MAX_ROW_BYTES, RawRecord, Row
 from tidemark.settings import Topics
-from tidemark.stream.stored_state import from_stored, to_stored
+
+# The first byte.
+COMPRESSED: Final = 2
+# Then the size of the state, and a zstd frame.
+_SIZE_BYTES: Final = 8
+_START: Final = 1 + _SIZE_BYTES
+# A value of Spark's has at most 2 GiB.
+MAX_STATE_BYTES: Final = 2**31
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +47,32 @@ MAX_ROWS: Final = 2_000
 FoldFunction = Callable[
     [tuple[Any, ...], Iterable["pd.DataFrame"], "GroupState"], Iterator["pd.DataFrame"]
 ]
+
+
+def to_stored(state: bytes) -> bytes:
+    """The state of a group as the checkpoint stores it."""
+    frame = _codec().compress(state, asbytes=True)
+    return b"".join((bytes((COMPRESSED,)), len(state).to_bytes(_SIZE_BYTES, "big"), frame))
+
+
+def from_stored(stored: bytes | bytearray) -> bytes:
+    """The inverse of `to_stored`. Raises StateError."""
+    if not stored or stored[0] != COMPRESSED:
+        raise StateError(f"its form is {bytes(stored[:1]).hex() or 'empty'}, not {COMPRESSED:02x}")
+    size = int.from_bytes(stored[1:_START], "big")
+    if len(stored) <= _START or size > MAX_STATE_BYTES:
+        raise StateError(f"a compressed state of {len(stored)} bytes")
+    try:
+        state: bytes = _codec().decompress(stored[_START:], size, asbytes=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise StateError(error) from None
+    if len(state) != size:
+        raise StateError(f"a compressed state of {size} bytes has {len(state)}")
+    return state
+
+
+def _codec() -> pa.Codec:
+    return pa.Codec("zstd", compression_level=1)
 
 
 def make_fold(
