@@ -6,7 +6,10 @@ count.
 
 from __future__ import annotations
 
+import fcntl
 import os
+import struct
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +32,10 @@ from tidemark.collect.sources.log_directories.formats import (
     parse_offsets,
     parse_topic_id,
 )
-from tidemark.collect.sources.log_directories.lock import is_locked
+
+LOCK: Final = ".lock"
+# struct flock of Linux: type, whence, start, length, process.
+_FLOCK: Final = "@hhqqi"
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -43,6 +49,30 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 METADATA_TOPIC: Final = "__cluster_metadata"
 
 Value = TypeVar("Value")
+
+
+def is_locked(directory: Path) -> bool | None:
+    """True while a process holds the lock. Asks the kernel and takes no lock itself.
+
+    None where that is unknown: no right to read the file, or another system than Linux. A broker
+    deletes the file when it stops in order.
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
+    try:
+        asked = struct.pack(_FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+        holder = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))[0]
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return bool(holder != fcntl.F_UNLCK)
 
 
 @dataclass(slots=True)
