@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.verbs.audit.logs import encode, flipped, legacy, written
-from tidemark.collect.sources.log_directories.segments import read_segments
+from tidemark.collect.sources.log_directories.files import read_segments
 from tidemark.kafka import unpacking as module
 from tidemark.kafka.unpacking import UnreadableRecordsError
 from tidemark.record_log.batches import MAX_BATCH_BYTES, DamagedLogError, split_batches

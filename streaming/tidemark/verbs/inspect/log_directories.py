@@ -13,9 +13,12 @@ from tidemark.collect.sources.log_directories.directory import (
     LogDirectoryReader,
     PartitionFiles,
 )
-from tidemark.collect.sources.log_directories.files import LogDirectoryError
+from tidemark.collect.sources.log_directories.files import (
+    LogDirectoryError,
+    Segments,
+    read_segments,
+)
 from tidemark.collect.sources.log_directories.formats import TopicPartition
-from tidemark.collect.sources.log_directories.segments import Segments, read_segments
 from tidemark.collect.sources.log_directories.sidecar import identify
 from tidemark.command_line.options import FINDING
 from tidemark.command_line.output import echo

@@ -1,10 +1,16 @@
-"""Reads one small file of a broker as a whole, while the broker may replace it."""
+"""The files of a broker, while it may replace them: one small file as a whole, or segments by size.
+
+Of segments (LogFileUtils), `<base offset>.log` with `.index` (offset to position), `.timeindex`
+(time to offset), and where there are transactions `.txnindex`, only names and sizes are read.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,6 +20,8 @@ from tidemark.core.errors import TidemarkError
 # systems without such a rename leave a moment without a file.
 TRIES: Final = 3
 RETRY_SECONDS: Final = 0.01
+
+_SEGMENT: Final = re.compile(r"[0-9]{20}\.(log|index|timeindex|txnindex)")
 
 
 class LogDirectoryError(TidemarkError):
@@ -69,3 +77,26 @@ def _read(path: Path, limit: int) -> FileContent:
         return FileContent(b"".join(chunks), found.st_mtime)
     finally:
         os.close(descriptor)
+
+
+class Segments(NamedTuple):
+    """Number of segments, their bytes, and the bytes of their indexes."""
+
+    segments: int
+    log_bytes: int
+    index_bytes: int
+
+
+def read_segments(folder: Path) -> Segments:
+    """The segments of a partition. Raises LogDirectoryError where the folder is not readable."""
+    logs: list[int] = []
+    indexes: list[int] = []
+    try:
+        for path in folder.iterdir():
+            if match := _SEGMENT.fullmatch(path.name):
+                # Unless the segment was deleted meanwhile.
+                with suppress(FileNotFoundError):
+                    (logs if match[1] == "log" else indexes).append(path.stat().st_size)
+    except OSError as error:
+        raise failure(folder, error) from None
+    return Segments(len(logs), sum(logs), sum(indexes))
