@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from tidemark.verbs.top.screens.alerts import ALERTS
 from tidemark.verbs.top.screens.brokers import BROKERS
-from tidemark.verbs.top.screens.changes import ELECTIONS, IN_SYNC
+from tidemark.verbs.top.screens.happenings import ALERTS, ELECTIONS, IN_SYNC
 from tidemark.verbs.top.screens.list_screen import ListScreen
 from tidemark.verbs.top.screens.partitions import PARTITIONS
 from tidemark.verbs.top.snapshot import Snapshot

@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from tidemark.verbs.top.screens.alerts import ALERTS
 from tidemark.verbs.top.screens.brokers import BROKERS
-from tidemark.verbs.top.screens.changes import ELECTIONS, IN_SYNC
+from tidemark.verbs.top.screens.happenings import ALERTS, ELECTIONS, IN_SYNC
 from tidemark.verbs.top.screens.list_screen import DIM, ListScreen, lay_out
 from tidemark.verbs.top.screens.partitions import PARTITIONS
 from tidemark.verbs.top.snapshot import Snapshot

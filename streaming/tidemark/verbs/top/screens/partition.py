@@ -10,7 +10,7 @@ from tidemark.assess.leader_death import committed_text, if_leader_died
 from tidemark.command_line.log_drawing import draw_logs
 from tidemark.core.records import View
 from tidemark.core.text import duration, known
-from tidemark.verbs.top.screens import alerts, changes
+from tidemark.verbs.top.screens import happenings
 from tidemark.verbs.top.screens.list_screen import (
     DIM,
     HEADING,
@@ -37,10 +37,12 @@ def partition_lines(snapshot: Snapshot, row: PartitionRow, width: int) -> list[T
     lines += _section("logs", _drawing(view, width))
     lines += _section(
         "open alerts",
-        [line for alert in view.alerts for line in alerts.alert_lines(alert, snapshot, width)],
+        [line for alert in view.alerts for line in happenings.alert_lines(alert, snapshot, width)],
     )
-    lines += _section("changes of the in-sync set", _listed(changes.IN_SYNC, snapshot, row, width))
-    lines += _section("elections", _listed(changes.ELECTIONS, snapshot, row, width))
+    lines += _section(
+        "changes of the in-sync set", _listed(happenings.IN_SYNC, snapshot, row, width)
+    )
+    lines += _section("elections", _listed(happenings.ELECTIONS, snapshot, row, width))
     return lines
 
 
