@@ -13,7 +13,7 @@ from tests.stream.load import Load
 from tests.stream.test_stream import Start, check_against_oracle, letters
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings, Stream
-from tidemark.stream.standby import UNCHANGED_SECONDS, wait_for_turn
+from tidemark.stream.start_checks import UNCHANGED_SECONDS, wait_for_turn
 
 TAKEN_OVER_SECONDS = 60.0
 

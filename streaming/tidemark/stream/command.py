@@ -27,9 +27,8 @@ from tidemark.stream.health import ATTEMPT_SECONDS, START_SECONDS, StreamHealth
 from tidemark.stream.query import Stop, ended, recover, watch
 from tidemark.stream.session import prepare_java, start_session
 from tidemark.stream.spark_internals import read_progress
-from tidemark.stream.standby import wait_for_turn
 from tidemark.stream.start import import_packages, start_worker
-from tidemark.stream.start_checks import check_start
+from tidemark.stream.start_checks import check_start, wait_for_turn
 from tidemark.stream.step_over import step_over
 
 RUN: Final = "to go on from the checkpoint"
