@@ -10,8 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.assess.thresholds import LAG_MS, LAG_THRESHOLD
-from tidemark.assess.candidates import Candidates, candidates_of
-from tidemark.assess.safe_to_stop import StopEffect, stop_effect, stop_impacts
+from tidemark.assess.safe_to_stop import (
+    Candidates,
+    StopEffect,
+    candidates_of,
+    stop_effect,
+    stop_impacts,
+)
 from tidemark.core.records import ReplicaView, View
 
 

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple, get_type_hints
 
-from tidemark.assess.candidates import Candidates, candidates_of
 from tidemark.assess.health import is_blind, judge_replication, observed_states
 from tidemark.assess.risky_configuration import PartitionRisks, partition_risks
-from tidemark.assess.safe_to_stop import Effect, stop_effect
+from tidemark.assess.safe_to_stop import Candidates, Effect, candidates_of, stop_effect
 from tidemark.assess.watermarks import above_log_end
 from tidemark.core.records import ReplicaView, View
 from tidemark_exporters.export.at_risk import AtRisk, first_in_line, measure_at_risk

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from tidemark.assess.candidates import LagThreshold
+from tidemark.assess.safe_to_stop import LagThreshold
 from tidemark.core.records import OpenAlert, View
 from tidemark.detect.thresholds import Detection
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate

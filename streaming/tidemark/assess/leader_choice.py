@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 from tidemark.assess.baseline import Baseline, baseline_of, find_replica
-from tidemark.assess.candidates import ANY_LAG, Candidates, candidates_of
 from tidemark.assess.replica_logs import logs_by_broker, newest_leadership
+from tidemark.assess.safe_to_stop import ANY_LAG, Candidates, candidates_of
 from tidemark.core.epoch_ranges import EpochRange, first_divergent_offset, last_common_offset
 from tidemark.core.records import ReplicaView, View
 from tidemark.core.text import answer_text

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable
 from typing import Literal, NamedTuple
 
 from tidemark.assess.baseline import baseline_of, find_replica
-from tidemark.assess.candidates import ANY_LAG, Candidates, candidates_of
 from tidemark.assess.leader_choice import Choice, OffsetRange, Truncation, judge_choice
 from tidemark.assess.replica_logs import logs_by_broker
+from tidemark.assess.safe_to_stop import ANY_LAG, Candidates, candidates_of
 from tidemark.core.escrow import held_offsets
 from tidemark.core.records import ReplicaView, View
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from tidemark.assess.candidates import ANY_LAG, candidates_of
 from tidemark.assess.health import judge_replication
 from tidemark.assess.losses import LOSS, held_losses
+from tidemark.assess.safe_to_stop import ANY_LAG, candidates_of
 from tidemark.core.identity import alert_name
 from tidemark.core.links import broker_to_save, holder_entries
 from tidemark.core.records import Alert, OpenAlert, View

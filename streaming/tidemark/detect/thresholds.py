@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
-from tidemark.assess.candidates import LagThreshold
+from tidemark.assess.safe_to_stop import LagThreshold
 from tidemark.core.sparse_state import MAX_EPOCH_STARTS
 
 # By then Kafka has removed a silent follower from the in-sync set: after replica.lag.time.max.ms

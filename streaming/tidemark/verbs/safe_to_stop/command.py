@@ -10,10 +10,9 @@ from typing import Final
 import click
 import msgspec
 
-from tidemark.assess.candidates import LagThreshold
 from tidemark.assess.leader_death import LeaderDeath, with_escrow
 from tidemark.assess.losses import open_losses
-from tidemark.assess.safe_to_stop import MAX_MARGIN
+from tidemark.assess.safe_to_stop import MAX_MARGIN, LagThreshold
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
 from tidemark.command_line.completion import complete_brokers
 from tidemark.command_line.options import (

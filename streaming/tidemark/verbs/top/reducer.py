@@ -10,10 +10,17 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import reduce
 from typing import Final, TypeVar
 
-from tidemark.assess.candidates import Candidates, LagThreshold, candidates_of
 from tidemark.assess.health import severity_rank, states_of
 from tidemark.assess.losses import held_losses, open_losses
-from tidemark.assess.safe_to_stop import EFFECTS, StopEffect, StopImpact, stop_effect
+from tidemark.assess.safe_to_stop import (
+    EFFECTS,
+    Candidates,
+    LagThreshold,
+    StopEffect,
+    StopImpact,
+    candidates_of,
+    stop_effect,
+)
 from tidemark.core.events import BrokerAnswer, Pass
 from tidemark.core.partition import Shrink
 from tidemark.core.records import OpenAlert, View
