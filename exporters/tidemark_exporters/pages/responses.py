@@ -1,31 +1,37 @@
 """Answers requests for pages, the API and static files. GET and HEAD only.
 
-It changes nothing but who has the lease of `safe-to-stop`.
+It changes nothing but who has the lease of `safe-to-stop`. Pages over a recording are each below
+the number of a pass, `/pass/NUMBER/…`.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from http import HTTPStatus
 from importlib import resources
-from typing import Final
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
-from tidemark.web.exchange import PLAIN, SECURITY, Response, accepts_gzip
+from tidemark.web.exchange import METRICS, PLAIN, SECURITY, Response, accepts_gzip
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages import api, openapi
 from tidemark_exporters.pages.alerts import AlertHistory
 from tidemark_exporters.pages.html import render
 from tidemark_exporters.pages.page_definitions import PageRequest, page_contents
 from tidemark_exporters.pages.query import BadRequestError, NotFoundError
-from tidemark_exporters.pages.recording import Recording
 from tidemark_exporters.pages.snapshot import SnapshotCache, TableSnapshot
 from tidemark_exporters.pages.stop_permission import NAME, StopPermissions
+
+_PASS: Final = re.compile(r"/pass/([0-9]{1,9})(/.*)", re.DOTALL)
+# Served alike after any pass, or by path alone: to programs, which need not follow a redirection.
+_DIRECT: Final = ("/static/", "/-/", METRICS, api.PREFIX.rstrip("/"))
 
 FILES: Final = {
     "tidemark.css": "text/css; charset=utf-8",
@@ -35,6 +41,39 @@ FILES: Final = {
 }
 PROBLEM: Final = "application/problem+json"
 MIN_COMPRESSED: Final = 1_024
+
+
+class Recording(NamedTuple):
+    """The pass that is shown, counted from 1; when each ended (Unix seconds).
+
+    `moments`: {number, at, severity, alert}, of each alert where it first fired.
+    """
+
+    number: int
+    ended: Sequence[float]
+    moments: Sequence[dict[str, Any]]
+
+    @property
+    def period_seconds(self) -> float:
+        """The mean time from pass to pass."""
+        return (self.ended[-1] - self.ended[0]) / max(1, len(self.ended) - 1)
+
+
+def pass_of(path: str) -> tuple[int | None, str]:
+    """The number in a path, and the path below it."""
+    found = _PASS.fullmatch(path)
+    return (None, path) if found is None else (int(found[1]), found[2])
+
+
+def to_pass(number: int, path: str, query: str) -> Response | None:
+    """Where the page at `path` is, after a pass; None for what is there itself."""
+    if path.startswith(_DIRECT):
+        return None
+    name = path.removeprefix("/")
+    address = f"{'../' * name.count('/')}pass/{number}/{quote(name)}"
+    if query:
+        address += f"?{quote(query, safe='=&%+')}"
+    return Response(HTTPStatus.FOUND, [("Location", address), *SECURITY], b"")
 
 
 class Pages:

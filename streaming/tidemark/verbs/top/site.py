@@ -23,8 +23,7 @@ from tidemark_exporters.export.exposition import Renderer
 from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.http_server import Site, serve_site
-from tidemark_exporters.pages.recording import Recording, pass_of, to_pass
-from tidemark_exporters.pages.responses import Pages, failure
+from tidemark_exporters.pages.responses import Pages, Recording, failure, pass_of, to_pass
 from tidemark_exporters.process import PAUSE_PER_REFRESH, REFRESH_SECONDS
 
 NOT_READ = "the first pass"
