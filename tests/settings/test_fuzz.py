@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings, load_settings
 from tidemark.settings.environment import variables
-from tidemark.settings.yaml_file import MAX_DEPTH, parse_yaml
+from tidemark.settings.sources import MAX_DEPTH, parse_yaml
 
 NAMES = sorted({word for name, path, _ in variables(Settings) for word in (*path, name)})
 SCALARS = (

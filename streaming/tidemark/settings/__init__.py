@@ -17,8 +17,7 @@ from tidemark.settings.schema import (
     Stream,
     Topics,
 )
-from tidemark.settings.sources import load_settings
-from tidemark.settings.yaml_file import read_document
+from tidemark.settings.sources import load_settings, read_document
 
 __all__ = [
     "Alertmanager",

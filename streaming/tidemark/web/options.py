@@ -16,7 +16,7 @@ from msgspec import Meta, Struct, ValidationError, convert, field
 from tidemark.core.errors import ConfigError
 from tidemark.settings.conversion import explain, sentence
 from tidemark.settings.files import load_authorities, load_pair, read_bounded
-from tidemark.settings.yaml_file import parse_yaml
+from tidemark.settings.sources import parse_yaml
 
 MAX_FILE_BYTES: Final = 1_000_000
 _BCRYPT: Final = re.compile(r"\$2[aby]\$(0[4-9]|1[0-7])\$[./A-Za-z0-9]{53}")
