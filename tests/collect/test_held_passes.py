@@ -8,7 +8,7 @@ import pytest
 
 from tests.collect.fake_cluster import FakeCluster
 from tests.collect.test_collector import Kept, collector
-from tidemark.collect.publish.held_passes import STEADY_PASSES, HeldPasses
+from tidemark.collect.collector import STEADY_PASSES, HeldPasses
 from tidemark.collect.publish.pack import EventRecord
 from tidemark.core.codec import decode_batch
 
