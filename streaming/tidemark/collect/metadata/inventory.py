@@ -18,12 +18,13 @@ from tidemark.collect.codecs.metadata_image import (
     TopicPartition,
 )
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
-from tidemark.collect.metadata.broker_counts import BrokerCounts, count_partitions
 from tidemark.collect.metadata.left_replicas import LeftReplicas
 from tidemark.collect.metadata.partition_reports import (
+    BrokerCounts,
     PartitionReport,
     agreeing_brokers,
     complete,
+    count_partitions,
     is_leaderless,
     newest_of,
 )
