@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from pathlib import Path
 
 import click
 
 from tidemark.command_line.options import config_option, load_long_running, log_options
 from tidemark.command_line.output import echo
+from tidemark.command_line.signals import stop_on_signal
 from tidemark.core.errors import ConfigError
 
 
@@ -71,9 +70,7 @@ def export(
     from tidemark_exporters.process import Exporter
 
     collect_seldom()
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = stop_on_signal()
     exporter = Exporter(
         settings,
         serve_metrics=not only_notify,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from functools import partial
@@ -40,6 +39,7 @@ from tidemark.command_line.options import (
     load_long_running,
     log_options,
 )
+from tidemark.command_line.signals import stop_on_signal
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.garbage_collector import DueCollections, collect_seldom
 from tidemark.kafka.client import check_reachable, checked_options
@@ -226,13 +226,6 @@ def _check_clusters(settings: Settings) -> None:
             failures.append(error)
     if len(failures) == len(settings.clusters):
         raise failures[0]
-
-
-def stop_on_signal() -> threading.Event:
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    return stop
 
 
 def _run(
