@@ -265,8 +265,7 @@ def _run(
         collector.start()
         log.info("watching cluster", cluster=collector.cluster.name)
     while any(collector.is_alive() for collector in collectors) and not stop.wait(0.2):
-        is_broken = isinstance(publisher, LinePublisher) and publisher.broken
-        if is_broken or publisher.failure is not None:
+        if publisher.broken or publisher.failure is not None:
             break
     deadline = time.monotonic() + PASS_SECONDS
     for collector in collectors:

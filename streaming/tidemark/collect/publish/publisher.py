@@ -24,6 +24,8 @@ class Publisher:
         self.published_at = time.monotonic()
         # What waiting does not mend, such as a topic with another number of partitions.
         self.failure: TidemarkError | None = None
+        # The reader of the lines has gone.
+        self.broken = False
 
     def waits_for(self) -> str | None:
         """Why nothing can be published now, as far as it is known."""
@@ -54,8 +56,6 @@ class LinePublisher(Publisher):
 
     def __init__(self, out: BinaryIO | None = None) -> None:
         super().__init__(groups=1)
-        # The reader has gone.
-        self.broken = False
         self._out = out or sys.stdout.buffer
 
     def put(self, records: list[EventRecord]) -> None:

@@ -16,7 +16,7 @@ import structlog
 
 from tidemark.collect.metadata.inventory import Inventory
 from tidemark.collect.publish.pack import EventRecord, Packer
-from tidemark.collect.publish.publisher import LinePublisher, Publisher
+from tidemark.collect.publish.publisher import Publisher
 from tidemark.collect.sources.log_directories.directory import LogDirectory, LogDirectoryReader
 from tidemark.collect.sources.log_directories.events import CheckpointEvents
 from tidemark.core.errors import ConfigError
@@ -137,7 +137,6 @@ def run_sidecar(
         count(reader.cluster, reader.broker, reader.errors, publisher)
         if limit is not None and reader.number >= limit:
             return
-        is_broken = isinstance(publisher, LinePublisher) and publisher.broken
-        if is_broken or publisher.failure is not None:
+        if publisher.broken or publisher.failure is not None:
             return
         stop.wait(max(0.0, period_seconds - (time.monotonic() - begun)))
