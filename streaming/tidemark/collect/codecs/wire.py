@@ -205,6 +205,10 @@ class ResponseReader:
             raise self.fail("truncated")
         self.position += count
 
+    def take(self, count: int) -> bytes:
+        self.skip(count)
+        return bytes(self.data[self.position - count : self.position])
+
     def uvarint(self) -> int:
         result = 0
         for shift in range(0, 35, 7):

@@ -139,7 +139,8 @@ def decode_fetch_snapshot(data: bytes) -> FetchedSnapshot:
     reader.read(_SNAPSHOT_ID)
     reader.skip_tags()
     size, position = reader.read(_SIZE_AND_POSITION)
-    chunk, leader_epoch = _bytes(reader), None
+    # Compact bytes; none for null.
+    chunk, leader_epoch = reader.take(max(reader.uvarint() - 1, 0)), None
     for tag, content in _tags(reader):
         if tag == 0:
             leader_epoch = _known(content.read(_LEADER)[1])
@@ -154,21 +155,10 @@ def _known(value: int) -> int | None:
     return value if value >= 0 else None
 
 
-def _bytes(reader: ResponseReader) -> bytes:
-    """Compact bytes; none for null."""
-    length = max(reader.uvarint() - 1, 0)
-    start = reader.position
-    reader.skip(length)
-    return bytes(reader.data[start : reader.position])
-
-
 def _tags(reader: ResponseReader) -> list[tuple[int, ResponseReader]]:
     """The tagged fields, each with a reader of its content."""
     found = []
     for _ in range(reader.count_tags()):
         tag, size = reader.uvarint(), reader.uvarint()
-        start = reader.position
-        reader.skip(size)
-        content = bytes(reader.data[start : reader.position])
-        found.append((tag, ResponseReader(content, reader.name)))
+        found.append((tag, ResponseReader(reader.take(size), reader.name)))
     return found

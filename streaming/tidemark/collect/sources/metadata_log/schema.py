@@ -105,9 +105,7 @@ def string(reader: RecordReader) -> str:
 
 def topic_uuid(reader: RecordReader) -> str:
     """A Uuid as Kafka prints it: base64url without padding."""
-    start = reader.position
-    reader.skip(UUID_BYTES)
-    return _uuid_text(bytes(reader.data[start : reader.position]))
+    return _uuid_text(reader.take(UUID_BYTES))
 
 
 @lru_cache(KNOWN_UUIDS)
