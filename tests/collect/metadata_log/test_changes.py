@@ -241,12 +241,6 @@ def test_a_transaction_takes_effect_at_its_end() -> None:
     assert log.append(EndTransactionRecord()) == []
 
 
-def test_the_metadata_version_is_kept() -> None:
-    log = Log()
-    log.append(FeatureLevelRecord("metadata.version", 27), FeatureLevelRecord("kraft.version", 1))
-    assert log.fold.image.metadata_version == 27
-
-
 @pytest.mark.parametrize(
     "record",
     [

@@ -22,7 +22,6 @@ from tidemark.collect.sources.metadata_log.records import (
     BeginTransactionRecord,
     ClearElrRecord,
     EndTransactionRecord,
-    FeatureLevelRecord,
     OtherRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -137,8 +136,6 @@ class MetadataFold:
             case ClearElrRecord():
                 for partition in image.clear_eligible(record.topic_name):
                     yield self._event(partition, entry, at, "unknown")
-            case FeatureLevelRecord(name="metadata.version"):
-                image.metadata_version = record.feature_level
             case UnlistedRecord():
                 image.stop(record)
             case _:

@@ -54,8 +54,6 @@ class Image:
     ) -> None:
         self.topics: dict[str, Topic] = {}
         self.brokers: dict[int, RegisterBrokerRecord] = {}
-        # The level of the feature metadata.version; null: not read yet.
-        self.metadata_version: int | None = None
         # By name: one for each type at most.
         self.unlisted = dict(unlisted)
         self.watched = watched
