@@ -235,7 +235,8 @@ class PassRunner:
         if not images:
             return
         live = self._live()
-        stopped = {b for b in self._have_answered - live.keys() if self._refuses(b)}
+        silent = self._have_answered - live.keys()
+        stopped = {broker for broker in silent if self.outcomes.get(broker) == REFUSED}
         known = inventory.cluster_id
         changes = inventory.apply(images, reader.only_current_broker(live), stopped)
         if known not in (None, inventory.cluster_id):
@@ -257,9 +258,6 @@ class PassRunner:
             self.outcomes.pop(broker, None)
             self._have_answered.discard(broker)
         self._must_plan |= changes.replan or not inventory.brokers.keys() <= self._plans.keys()
-
-    def _refuses(self, broker: int) -> bool:
-        return self.outcomes.get(broker) == REFUSED
 
     def _add_gone(self, gone: list[WatchedPartition]) -> None:
         at = self._wall(time.monotonic())
