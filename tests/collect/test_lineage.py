@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.collect.test_leader_epoch_walk import Log, logs
 from tidemark.collect.codecs.fetch import FetchEntry
-from tidemark.collect.sample.lineage import MAX_ROUNDS, walk_epochs
+from tidemark.collect.sample.current_reads import MAX_ROUNDS, walk_epochs
 from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.core.events import MAX_LINEAGE
 
