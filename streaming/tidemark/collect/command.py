@@ -24,7 +24,7 @@ from tidemark.collect.sources.log_directories.sidecar import (
     parse_log_dirs,
     run_sidecar,
 )
-from tidemark.collect.sources.metadata_log.write import write_metadata_folder
+from tidemark.collect.sources.metadata_log.folder import write_metadata_folder
 from tidemark.collect.watchdog import (
     CANNOT_PUBLISH,
     NO_BROKER,

@@ -3,15 +3,22 @@
 Every controller and every broker has one. It is read from its oldest usable point to its end. What
 is damaged is reported and skipped; after a gap, reading continues at the next snapshot. The folder
 does not say which records are committed: the last ones may have been undone since.
+
+`tidemark collect --metadata-dir` writes its events as lines, for `tidemark replay`.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tidemark.collect.cluster_choice import no_such_cluster
+from tidemark.collect.metadata.inventory import Inventory
+from tidemark.collect.publish.pack import Packer
+from tidemark.collect.publish.publisher import LinePublisher
 from tidemark.collect.sources.metadata_log.batches import (
     Batch,
     DamageError,
@@ -25,13 +32,17 @@ from tidemark.collect.sources.metadata_log.changes import (
 )
 from tidemark.collect.sources.metadata_log.image import Watched
 from tidemark.collect.sources.metadata_log.snapshots import SnapshotReader
-from tidemark.core.errors import ConfigError, WireError
+from tidemark.command_line.output import echo
+from tidemark.core.errors import ConfigError, TidemarkError, WireError
 from tidemark.record_log.batches import MAX_BATCH_BYTES
+from tidemark.settings import Cluster, Settings
 
 FOLDER: Final = "__cluster_metadata-0"
 CHUNK_BYTES: Final = 4 * 1024 * 1024
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
 _CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+EVENTS_AT_ONCE: Final = 1_000
 
 
 class Numbered(NamedTuple):
@@ -169,3 +180,37 @@ class MetadataFolder:
                     raise WireError(f"damaged at byte {position}")
         if rest.strip(b"\x00"):
             raise WireError(f"the last batch is cut at byte {position}: {len(rest)} bytes of it")
+
+
+def write_metadata_folder(
+    folder: Path, settings: Settings, name: str | None, publisher: LinePublisher
+) -> None:
+    """Writes one line per 256 events. What is skipped goes to standard error.
+
+    The topics are those of the configured cluster `name`; all topics without one. Raises
+    ConfigError, and TidemarkError after the last line where something could not be read.
+    """
+    configured = {cluster.name: cluster for cluster in settings.clusters}
+    if name is not None and configured and name not in configured:
+        raise no_such_cluster(name, settings)
+    cluster = configured.get(name or "") or Cluster(name=name or "local")
+    watched = Inventory(cluster, publisher.groups)
+    epoch = int(time.time() * 1000)
+    packer = Packer(cluster.name, settings.collect.collector, epoch, 0, publisher.groups)
+    waiting = 0
+    log = MetadataFolder(folder, _report)
+    for event in log.read(watched):
+        packer.add(0, event)
+        waiting += 1
+        if waiting == EVENTS_AT_ONCE:
+            publisher.put(packer.take())
+            waiting = 0
+        if publisher.broken:
+            return
+    publisher.put(packer.take())
+    if not log.is_whole:
+        raise TidemarkError(f"the metadata log in {folder} could not be read; see above.")
+
+
+def _report(text: str) -> None:
+    echo(f"collect: {text}", err=True)
