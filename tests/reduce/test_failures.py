@@ -14,7 +14,7 @@ from tidemark.core.partition import PartitionState, decode_state, encode_state
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect import DETECTORS
 from tidemark.detect.detector import Context
-from tidemark.reduce import decoded_group, pass_fold
+from tidemark.reduce import group_state, pass_fold
 from tidemark.reduce.group_state import GroupState, decode_group, encode_group
 from tidemark.reduce.judge import DecodedPartition, Judge
 from tidemark.reduce.life_cycle import LifeCycle
@@ -191,7 +191,7 @@ def test_a_state_that_cannot_be_encoded_stays_as_it_was(monkeypatch: pytest.Monk
             state.high_watermark = 2**70
         return encode_state(state)
 
-    monkeypatch.setattr(decoded_group, "encode_state", encode)
+    monkeypatch.setattr(group_state, "encode_state", encode)
     moved = {**OBSERVED, "partition": 2, "observed_at": 2.0}
     moved["samples"] = [
         {"broker": 1, "log_end_offset": 99, "high_watermark": 7},

@@ -1,6 +1,6 @@
-"""The state of one group: a version byte and msgpack.
+"""The state of one group: a version byte and msgpack; its decoded partitions, and its rows.
 
-Partitions remain opaque until they are used.
+Partitions remain opaque until their first use.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from msgspec import Struct
 
 from tidemark.core.cluster import ClusterState
 from tidemark.core.errors import StateError, TidemarkError
+from tidemark.core.partition import PartitionState, decode_state, encode_state
+from tidemark.core.records import Alert, View
+from tidemark.detect.thresholds import Detection
+from tidemark.evolve.activity import activity_of
 from tidemark.reduce.failures import Failures
+from tidemark.reduce.judge import DecodedPartition, Judge
+from tidemark.reduce.rows import Row, alert_row
+from tidemark.reduce.views import cluster_views, partition_view
 
 GROUP_VERSION: Final = 1
 MAX_CLUSTERS: Final = 256
@@ -70,3 +77,84 @@ def restore_clusters(state: GroupState, before: GroupState, failures: Failures) 
                 state.clusters[name] = before.clusters[name]
             else:
                 del state.clusters[name]
+
+
+class DecodedGroup:
+    """A partition is decoded at its first use and encoded at `close`."""
+
+    def __init__(self, state: GroupState, detection: Detection, group: int, groups: int) -> None:
+        self.state = state
+        self.rows: list[Row] = []
+        self._detection = detection
+        self._judge = Judge(detection)
+        self._group, self._groups = group, groups
+        self._decoded: dict[str, DecodedPartition] = {}
+        # Those of them that have no stored state yet.
+        self._new: set[str] = set()
+
+    def close(self, failures: Failures | None = None) -> GroupState:
+        """Encodes what was decoded.
+
+        With `failures`, a state that cannot be encoded is left as it was stored; a partition
+        without a stored state begins again. Else raises.
+        """
+        for key, partition in self._decoded.items():
+            try:
+                self.state.partitions[key] = encode_state(partition.state)
+            except Exception as error:
+                if failures is None:
+                    raise
+                failures.add(key, error)
+                if key not in self.state.partitions:
+                    self.state.due.pop(key, None)
+        self._decoded.clear()
+        self._new.clear()
+        return self.state
+
+    def partition(self, key: str) -> PartitionState | None:
+        """The state of a partition, decoded."""
+        partition = self._decode(key)
+        return None if partition is None else partition.state
+
+    def keys(self, prefix: str) -> list[str]:
+        """The known partitions whose key begins with `prefix`, sorted."""
+        return sorted(k for k in {*self.state.partitions, *self._decoded} if k.startswith(prefix))
+
+    def view(self, key: str, now: float) -> View:
+        """The view of a known partition at `now`."""
+        partition = self._decode(key)
+        assert partition is not None, key
+        scope, judge = partition.scope, self._judge
+        cluster = self.state.clusters.get(scope.kafka_cluster, ClusterState())
+        rules, lag_ms = judge.rules(scope.topic), judge.lag_threshold_ms(scope.topic)
+        return partition_view(partition.state, cluster, scope, rules, lag_ms, now)
+
+    def cluster_views(self, name: str) -> list[View]:
+        """The views of a cluster and its brokers at its newest pass; none before the first."""
+        cluster = self.state.clusters.get(name)
+        if cluster is None or not cluster.passed_by:
+            return []
+        clock = cluster.collectors[cluster.passed_by]
+        return cluster_views(
+            cluster,
+            name,
+            self._judge.rules(None),
+            collector=cluster.passed_by,
+            pass_number=clock.pass_number,
+            period_ms=clock.period_ms,
+            now=clock.ended_at,
+        )
+
+    def _decode(self, key: str) -> DecodedPartition | None:
+        partition = self._decoded.get(key)
+        if partition is None:
+            blob = self.state.partitions.get(key)
+            if blob is None:
+                return None
+            state = decode_state(blob)
+            partition = DecodedPartition(key, state, activity_of(state))
+            self._decoded[key] = partition
+        return partition
+
+    def _publish_alerts(self, alerts: list[Alert]) -> None:
+        self.rows += [alert_row(alert) for alert in alerts]

@@ -12,8 +12,8 @@ from tidemark.core.identity import home_group, split_key
 from tidemark.evolve.broker_answers import apply_answers, grant_grace, stopping_in_order
 from tidemark.evolve.cluster import advance_clock, apply_pass, is_due
 from tidemark.evolve.departures import count_in_sync
-from tidemark.reduce.decoded_group import DecodedGroup
 from tidemark.reduce.failures import Failures
+from tidemark.reduce.group_state import DecodedGroup
 from tidemark.reduce.judge import DecodedPartition
 from tidemark.reduce.rows import view_row
 from tidemark.reduce.schedule import (
