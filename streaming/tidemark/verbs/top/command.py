@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -130,16 +131,12 @@ def _play(
     recorded = RecordedCluster(source, settings.detect, name, pages)
     if is_screen:
         messages.take_over_logs()
-    if listen is None:
-        _show(recorded, every, is_screen=is_screen, messages=messages)
-        return
-    from tidemark.verbs.top.site import RecordedSite
+    with ExitStack() as stack:
+        if listen is not None:
+            from tidemark.verbs.top.site import RecordedSite
 
-    site = RecordedSite(settings, recorded, listen)
-    try:
+            stack.callback(RecordedSite(settings, recorded, listen).close)
         _show(recorded, every, is_screen=is_screen, messages=messages)
-    finally:
-        site.close()
 
 
 def _watch(
