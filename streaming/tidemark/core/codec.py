@@ -20,10 +20,13 @@ from tidemark.core.events import (
     MAX_BYTES,
     MAX_EVENTS,
     VERSION,
+    Ack,
+    Audit,
     Batch,
     BrokerAnswer,
     ClusterName,
     Count,
+    Escrow,
     Event,
     Name,
     Observation,
@@ -191,6 +194,20 @@ def _with_names(failure: WireError, event: bytes) -> WireError:
     path = [int(place) for place in re.findall(r"\d+", match["path"])]
     field = match["event"] + named_path(path, kind) + failure.field[match.end() :]
     return WireError(str(failure), field)
+
+
+def encode_lone_event(cluster: str, sender: str, event: Ack | Audit | Escrow) -> bytes:
+    """A batch of one event. Its sender is no collector: it has no pass and owns no partition."""
+    return encode_batch(
+        Batch(
+            v=2,
+            cluster=cluster,
+            collector=sender,
+            collector_epoch=int(event.observed_at * 1000),
+            pass_number=0,
+            events=[event],
+        )
+    )
 
 
 def json_schema() -> dict[str, Any]:

@@ -12,9 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from tidemark.core.codec import encode_batch
+from tidemark.core.codec import encode_lone_event
 from tidemark.core.escrow import MAX_RANGES, HeldRange
-from tidemark.core.events import Batch, Escrow
+from tidemark.core.events import Escrow
 from tidemark.core.identity import group_of
 from tidemark.core.records import View
 from tidemark.escrow.copies import MAX_BATCH_BYTES, Copies, Failures
@@ -224,15 +224,8 @@ class Keeper:
             ranges=ranges,
             kept_until=oldest + self._options.hours * 3600,
         )
-        batch = Batch(
-            v=2,
-            cluster=cluster,
-            collector=COLLECTOR,
-            collector_epoch=int(now * 1000),
-            pass_number=0,
-            events=[event],
-        )
-        return group_of(*key, self._settings.topics.partitions), encode_batch(batch)
+        batch = encode_lone_event(cluster, COLLECTOR, event)
+        return group_of(*key, self._settings.topics.partitions), batch
 
 
 def _differ(one: str | None, other: str | None) -> bool:

@@ -9,9 +9,9 @@ import click
 
 from tidemark.command_line.places import partition_of
 from tidemark.core.alert_records import newest_by, place
-from tidemark.core.codec import encode_batch
+from tidemark.core.codec import encode_lone_event
 from tidemark.core.errors import ConfigError
-from tidemark.core.events import Ack, Batch
+from tidemark.core.events import Ack
 from tidemark.core.records import Alert
 
 _IDENTITY: Final = {"kafka_cluster", "alertname", "severity"}
@@ -107,8 +107,8 @@ def describe(alert: Alert) -> str:
 def ack_record(alert: Alert, by: str, comment: str | None, now: float) -> bytes:
     """The batch that closes an alert, for every Kafka partition of the event topic.
 
-    The sender is not a collector: it has no pass and owns no partition. An operator's clock may be
-    behind the collector's; the end of an alert is never before its last transition.
+    An operator's clock may be behind the collector's; the end of an alert is never before its last
+    transition.
     """
     now = max(now, alert.at)
     topic, partition = alert.labels.get("topic"), alert.labels.get("partition", "")
@@ -120,12 +120,4 @@ def ack_record(alert: Alert, by: str, comment: str | None, now: float) -> bytes:
         by=by,
         comment=comment,
     )
-    batch = Batch(
-        v=2,
-        cluster=alert.labels["kafka_cluster"],
-        collector="tidemark-ack",
-        collector_epoch=int(now * 1000),
-        pass_number=0,
-        events=[event],
-    )
-    return encode_batch(batch)
+    return encode_lone_event(alert.labels["kafka_cluster"], "tidemark-ack", event)
