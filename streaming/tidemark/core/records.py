@@ -268,7 +268,7 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     metadata_log_end_offsets: dict[str, Int64] = {}
     # Second copies that `tidemark escrow` holds: (start, end, leader epoch).
     escrow: list[tuple[Int64, Int64, Int64 | None]] = []
-    # Fields that were left out because the record would be too large (`reduce.row_size`).
+    # Fields that were left out because the record would be too large (`reduce.rows`).
     cut: list[str] = []
 
 

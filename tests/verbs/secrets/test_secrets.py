@@ -168,7 +168,7 @@ def test_no_other_verb_shows_a_secret(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, own_log: None
 ) -> None:
     # What these brokers do not answer is not waited for.
-    for module in ("verbs.check_config.risks", "verbs.safe_to_stop.command"):
+    for module in ("verbs.check_config.reach", "verbs.safe_to_stop.command"):
         monkeypatch.setattr(f"tidemark.{module}.MAX_SECONDS", 0.0)
     for name, value in stage.variables.items():
         monkeypatch.setenv(name, value)
