@@ -23,18 +23,16 @@ from tidemark.stream.failures import describe_failure, query_causes, spark_error
 from tidemark.stream.session import first_line
 from tidemark.stream.spark_internals import jvm_gateway
 
-# After SIGTERM: the batch in flight, spark.sql.streaming.stopTimeout, Spark, its JVM.
-FINISH_SECONDS: Final = 4.0
-JVM_SECONDS: Final = 2.0
-EXIT_SECONDS: Final = 9.0
-
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from tidemark.stream.event_topic import EventTopic
 
+# After SIGTERM: the batch in flight, spark.sql.streaming.stopTimeout, Spark, its JVM.
+FINISH_SECONDS: Final = 4.0
+JVM_SECONDS: Final = 2.0
+EXIT_SECONDS: Final = 9.0
 # Between two checks of the query and of the request to stop.
 POLL_SECONDS: Final = 0.2
 # Kafka's Java exceptions that extend RetriableException, as far as its clients give up on them.
