@@ -42,6 +42,9 @@ _folder = click.Path(path_type=Path, file_okay=False)
     "--kafka", "version", type=click.Choice(KRAFT), default=KAFKA_VERSION, help="Of the brokers."
 )
 @click.option("--metadata-log", is_flag=True, help="The collector reads the metadata log too.")
+@click.option(
+    "--escrow", is_flag=True, help="`tidemark escrow` watches all topics, of benign runs."
+)
 @click.option("--record", type=_folder, metavar="DIR", help="Keep the recording here.")
 @click.option(
     "--judge",
@@ -58,6 +61,7 @@ def chaos(
     factors: tuple[int, ...],
     version: str,
     metadata_log: bool,
+    escrow: bool,
     record: Path | None,
     judged: tuple[Path, ...],
 ) -> int:
@@ -73,7 +77,10 @@ def chaos(
     exit_on(signal.SIGTERM, signal.SIGHUP)
     quiet_logs()
     seed = random.randrange(10_000) if seed is None else seed
-    runs = [Run(seed, hostile, version, factor, metadata_log) for factor in factors]
+    runs = [
+        Run(seed, hostile, version, factor, metadata_log, escrow and not hostile)
+        for factor in factors
+    ]
     if hostile:
         del runs[1:]
     return max(_run(run, seconds, _of(record, run, len(runs))) for run in runs)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from tidemark.core.text import counted
-from tidemark_lab.drills.chaos.run import CONTROLLER_LOG, Run, read_run
+from tidemark_lab.drills.chaos.run import CONTROLLER_LOG, ESCROW, Run, read_run
+from tidemark_lab.drills.escrow.watch import judge_escrow, read_scrapes
 from tidemark_lab.drills.set_up import EVENTS
 from tidemark_lab.judge import needless
 from tidemark_lab.judge.claims import Claims, claims_of, judge_claims, summary
@@ -38,6 +39,11 @@ def judge_recording(folder: Path) -> list[str]:
     if not run.hostile:
         reasons += needless.failures(caused)
         reasons += [f"a lost record: {_lost(run, record)}" for record in truth.lost[:5]]
+    told: list[str] = []
+    if run.escrow:
+        scrapes = read_scrapes((folder / ESCROW).read_text(encoding="utf-8").splitlines())
+        told, failed = judge_escrow(scrapes, batches_of(events))
+        reasons += failed
     if run.error is not None:
         reasons.append(f"the run ended early: {run.error}")
     named = (
@@ -51,6 +57,7 @@ def judge_recording(folder: Path) -> list[str]:
         *_losses(run, claims),
         named,
         *(f"    {count:6}  {reason}" for reason, count in elections.unnoticed.most_common()),
+        *told,
         _head(run),
         *([f"FAILED: {reason}" for reason in reasons] or [PASSED]),
     ]

@@ -14,14 +14,18 @@ from typing import Any, Final
 import msgspec
 
 from tidemark.core.errors import ClusterError
-from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.brokers.cluster import LocalCluster, Place
 from tidemark_lab.brokers.layout import CONTROLLER
+from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.replica_logs import log_start_offset
 from tidemark_lab.brokers.wait import wait_until
 from tidemark_lab.drills.chaos.benign import BenignPlan, benign
 from tidemark_lab.drills.chaos.hostile import HOSTILE, HostilePlan
 from tidemark_lab.drills.chaos.plan import Ends, Plan
 from tidemark_lab.drills.drill import Drill, Say
+from tidemark_lab.drills.escrow.service import EscrowService
+from tidemark_lab.drills.escrow.watch import Watch
+from tidemark_lab.drills.pipeline import CLUSTER_NAME
 from tidemark_lab.drills.run import WARM_UP_PASSES
 from tidemark_lab.drills.set_up import ACKNOWLEDGED, EVENTS, set_up
 from tidemark_lab.drills.stage import Stage
@@ -30,6 +34,9 @@ from tidemark_lab.faults.topic_faults import Compaction, DeleteRecords, Recreati
 from tidemark_lab.judge.truth import Held, Ledger, LostRecord, Removed, Truth
 
 TRUTH, DISK, CONTROLLER_LOG = "truth.json", "disk.json.gz", "controller.log"
+ESCROW: Final = "escrow.jsonl"
+# From a pass to its views: what Kafka and Spark take.
+VIEW_SECONDS: Final = 1.0
 AGREE_SECONDS: Final = 30.0
 
 
@@ -44,6 +51,8 @@ class Run:
     replication_factor: int = 3
     # Whether the collector reads the metadata log too.
     metadata_log: bool = False
+    # Whether an escrow watches all topics.
+    escrow: bool = False
     truth: Truth = field(default_factory=Truth)
     error: str | None = None
 
@@ -128,6 +137,8 @@ def run_chaos(run: Run, seconds: float, folder: Path, kept: Path, say: Say) -> N
     drill, chance = run.drill, random.Random(run.seed)
     with ExitStack() as stack:
         stage = set_up(stack, drill, run.kafka, folder, folder)
+        if run.escrow:
+            _start_escrow(stack, stage, folder, kept)
         try:
             make = HostilePlan if run.hostile else BenignPlan
             _inject_all(run, make(stage, drill, chance), seconds, say)
@@ -138,6 +149,18 @@ def run_chaos(run: Run, seconds: float, folder: Path, kept: Path, say: Say) -> N
         shutil.copy(stage.cluster.directory / f"node-{CONTROLLER}.log", folder / CONTROLLER_LOG)
         for name in (EVENTS, ACKNOWLEDGED, CONTROLLER_LOG):
             (kept / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
+
+
+def _start_escrow(stack: ExitStack, stage: Stage, folder: Path, kept: Path) -> None:
+    """It has a Kafka of its own, and closes with the stack."""
+    own = stack.enter_context(LocalCluster(folder / "own"))
+    watched = {"name": CLUSTER_NAME, "bootstrap_servers": stage.cluster.bootstrap_servers}
+    listen = f"127.0.0.1:{free_ports(1)[0]}"
+    service = EscrowService(folder, watched, own, VIEW_SECONDS, listen=listen)
+    stack.callback(service.close)
+    stage.pipeline.on_rows = service.take
+    service.wait()
+    stack.callback(Watch(listen, kept / ESCROW).close)
 
 
 def _inject_all(run: Run, plan: Plan, seconds: float, say: Say) -> None:
