@@ -111,8 +111,10 @@ def test_a_story_fits_its_screen(
         tab = opened(chromium, folder, name, width=width, dark=dark)
         if name != "index":
             tab.press("End")
-        wide = "document.documentElement.scrollWidth"
-        assert tab.run(wide) <= width, name
+        assert tab.run("document.documentElement.scrollWidth") <= width, name
+        # As a card, a row says what its cells are.
+        cells = "[...document.querySelectorAll('.values tbody > tr > *')]"
+        assert tab.run(f"{cells}.every(cell => cell.dataset.label)"), name
         tab.screenshot(tmp_path / f"{name}.png")
 
 

@@ -92,7 +92,10 @@ DIVERGED = "DIVERGED: 1 and 2 hold different records at offset 1, permanently."
 OUTCOMES: list[tuple[str, str, list[int], tuple[str, ...]]] = [
     (
         *("hw-truncation-loss", "truncate-to-hw", [1]),
-        ("2 truncates its log to 1", "1 truncates its log to 1, BELOW ITS HIGH WATERMARK"),
+        (
+            "2 truncates its log to offset 1",
+            "1 truncates its log to offset 1, BELOW ITS HIGH WATERMARK",
+        ),
     ),
     ("hw-truncation-divergence", "truncate-to-hw", [1], (DIVERGED,)),
     # Killed processes are enough for a divergence.

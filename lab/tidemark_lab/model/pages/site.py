@@ -32,7 +32,7 @@ _LEAD: Final = (
     '<p class="lead">Each story is one partition, step by step. Two protocols play the same '
     "schedule side by side. Begin with the two exercises.</p>"
 )
-TEXT_WIDTH: Final = 110
+TEXT_WIDTH: Final = 170
 
 
 def file_names() -> list[str]:

@@ -51,7 +51,7 @@ def truncate_to(cluster: ClusterModel, broker: int, end: int) -> ClusterModel:
         return cluster.with_notes(f"{broker} has nothing to truncate")
     below = ", BELOW ITS HIGH WATERMARK" if end < before.high_watermark else ""
     return cluster.with_notes(
-        f"{broker} truncates its log to {end}{below}: {record_names(removed)} removed"
+        f"{broker} truncates its log to offset {end}{below}: {record_names(removed)} removed"
     )
 
 

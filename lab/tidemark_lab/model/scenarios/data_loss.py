@@ -44,7 +44,8 @@ SCENARIOS: Final = (
     Scenario(
         "hw-truncation-loss",
         "How did Kafka lose committed records? A follower restarts and stays in sync, truncates "
-        "its log to its own high watermark, which trails, and is elected leader.",
+        "its log to its own high watermark, which trails, and is elected leader before it has "
+        "fetched again what it removed.",
         ALL_PROTOCOLS,
         2,
         f"""

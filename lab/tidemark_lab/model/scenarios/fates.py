@@ -204,8 +204,8 @@ _NOTHING: Final = "nothing committed is lost"
 
 def _kept_by(settings: list[str], protocols: set[str]) -> str:
     if settings:
-        return f"it is kept {', or '.join(settings)}"
-    return "none of these settings keeps it" + "; another protocol does" * bool(protocols)
+        return f"nothing committed is lost {', or '.join(settings)}"
+    return "none of the settings below keeps it" + "; another protocol does" * bool(protocols)
 
 
 @cache

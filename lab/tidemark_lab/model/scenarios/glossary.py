@@ -6,9 +6,9 @@ from typing import Final
 
 LEADER_EPOCH: Final = (
     "A leader epoch is the number of one leadership. Every decision of the controller about the "
-    "leader counts it up, also one that finds no leader. There is one leader in an epoch, and "
-    "every record keeps the number of the leader that wrote it: two logs that have the same epoch "
-    "at the same offset have the same record there."
+    "leader counts it up, also one that finds no leader. There is at most one leader in an epoch, "
+    "and every record keeps the number of the leader that wrote it: two logs that have the same "
+    "epoch at the same offset have the same record there."
 )
 GLOSSARY: Final = {
     "Leader epoch": LEADER_EPOCH,
@@ -22,7 +22,7 @@ GLOSSARY: Final = {
     "In-sync replicas (ISR)": (
         "The replicas that the leader waits for before it commits. The next leader is elected "
         "from them. A replica that falls behind, or is seen to be down, is removed. "
-        "One that restarts before that is seen stays in."
+        "One that restarts before that is seen stays in; so does the last one, until 4.0."
     ),
     "Controller": (
         "Elects the leaders, and keeps the ISR. A broker acts by a decision once it has learned it."
@@ -56,6 +56,10 @@ GLOSSARY: Final = {
     "Minimum ISR (min.insync.replicas)": (
         "With fewer replicas in sync, a write with acks=all is refused. With 1, the leader alone "
         "can commit."
+    ),
+    "Lost": (
+        "Was committed, and is not in the log of the present leader. Where another log still has "
+        "it, no consumer reads it there."
     ),
     "acks": (
         "When a producer hears that its record is safe: acks=all once it is committed, acks=1 "

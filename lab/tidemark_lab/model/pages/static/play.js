@@ -97,7 +97,8 @@ function values(parent, one) {
   const table = make(box, "table", { class: "values" });
   make(table, "caption", {}, "The values after this step. A leader also keeps what it knows of its followers.");
   const head = make(make(table, "thead"), "tr");
-  for (const title of ["Broker", "LEO", "HW", "Others' LEOs, as it knows them"]) make(head, "th", { scope: "col" }, title);
+  const titles = ["Broker", "LEO", "HW", "Others' LEOs, as it knows them"];
+  for (const title of titles) make(head, "th", { scope: "col" }, title);
   const body = make(table, "tbody");
   const changed = new Set(one.changes.map((change) => `${change.broker} ${change.value}`));
   for (const broker of one.brokers) {
@@ -110,6 +111,8 @@ function values(parent, one) {
     const moved = remotes.some(([id]) => changed.has(`${broker.id} remote ${id}`));
     make(row, "td", moved ? { class: "changed remotes" } : { class: "remotes" },
       remotes.map(([id, end]) => `${id}:${end === null ? "?" : end}`).join(" ") || "–");
+    // On a phone a row is a card, and each cell has its heading.
+    [...row.children].forEach((cell, index) => { cell.dataset.label = titles[index]; });
   }
   const list = make(parent, "ul", { class: "why", "aria-label": "What changed, and why" });
   const words = { log_end_offset: "LEO", high_watermark: "HW" };
