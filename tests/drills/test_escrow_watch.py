@@ -35,5 +35,7 @@ def test_what_is_held_or_read_long_after_its_cause_fails(
         Scrape(float(at), {"t": 9.0 * (10 <= at <= held_until)}, float(min(at, read_until)), 0.0)
         for at in range(10, 40)
     ]
-    found = judge_escrow(scrapes, batches)[1]
-    assert all(text in reason for text, reason in zip(failures, found, strict=True))
+    assert all(
+        text in reason
+        for text, reason in zip(failures, judge_escrow(scrapes, batches)[1], strict=True)
+    )
