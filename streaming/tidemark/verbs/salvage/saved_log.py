@@ -7,8 +7,9 @@ markers that follow in the same log.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
@@ -125,6 +126,7 @@ def read_log(folder: Path, lost: LostRange, progress: Progress | None = None) ->
                 scan.segment(log, path, (base, end), progress)
     except OSError as error:
         raise ConfigError(f"cannot read {error.filename}: {error.strerror}.") from None
+    scan.mend_epochs()
     return scan.log
 
 
@@ -179,11 +181,44 @@ class _Scan:
                 batch = self.log.batches[index]
                 self.log.batches[index] = batch._replace(transaction=_OUTCOMES[kind])
 
+    def mend_epochs(self) -> None:
+        """Along a log epochs never fall, and the CRC does not cover them: one that does not fit
+        most others is damaged, and is taken for that of the batch before.
+        """
+        batches = self.log.batches
+        places = [place for place, batch in enumerate(batches) if batch.leader_epoch is not None]
+        fitting = _never_falling([batches[place].leader_epoch or 0 for place in places])
+        epoch = None
+        for number, place in enumerate(places):
+            batch = batches[place]
+            if number in fitting:
+                epoch = batch.leader_epoch
+                continue
+            what = f"leader epoch {batch.leader_epoch}, which does not fit the batches around it"
+            self._fault(Fault(batch.path, batch.position, what))
+            batches[place] = batch._replace(leader_epoch=epoch)
+
     def _fault(self, fault: Fault) -> None:
         if len(self.log.faults) < MAX_FAULTS:
             self.log.faults.append(fault)
         else:
             self.log.more_faults += 1
+
+
+def _never_falling(epochs: Sequence[int]) -> set[int]:
+    """The places of the longest part along which epochs never fall."""
+    # Of the parts of each length the one that ends with the least epoch.
+    ends, last = list[int](), list[int]()
+    before: list[int | None] = []
+    for place, epoch in enumerate(epochs):
+        length = bisect_right(ends, epoch)
+        before.append(last[length - 1] if length else None)
+        ends[length : length + 1], last[length : length + 1] = [epoch], [place]
+    found, at = set[int](), last[-1] if last else None
+    while at is not None:
+        found.add(at)
+        at = before[at]
+    return found
 
 
 def _saved_batch(path: Path, found: Found) -> SavedBatch:
