@@ -63,7 +63,8 @@ class LogDirectories(NamedTuple):
 
 async def read_log_directories(connection: BrokerConnection, seconds: float) -> LogDirectories:
     """Raises NoAnswerError and RefusedError."""
-    if connection.version(DescribeLogDirsRequest.API_KEY, LOG_DIRS_VERSION) is None:
+    version = connection.version(DescribeLogDirsRequest.API_KEY, LOG_DIRS_VERSION)
+    if connection.connected and version is None:
         raise RefusedError("UNSUPPORTED_VERSION")
     return decode_log_directories(
         await connection.ask(DescribeLogDirsRequest(topics=None), seconds)
@@ -107,7 +108,8 @@ async def read_broker_configuration(
     connection: BrokerConnection, broker: int, seconds: float
 ) -> BrokerConfiguration:
     """Only the broker itself answers. Raises NoAnswerError and RefusedError."""
-    if connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION) is None:
+    version = connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION)
+    if connection.connected and version is None:
         raise RefusedError("UNSUPPORTED_VERSION")
     request = _options_request(broker, BROKER_OPTIONS)
     found = decode_broker_configuration(await connection.ask(request, seconds))
