@@ -16,7 +16,8 @@ import click
 
 from tidemark import __version__
 from tidemark.command_line.output import echo
-from tidemark.core.errors import LAB_WHEEL, ConfigError, TidemarkError, missing_package
+from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.core.extras import LAB_WHEEL, missing_package
 
 # verb -> module:command, and the line of `tidemark --help`, which imports no verb
 COMMANDS = {

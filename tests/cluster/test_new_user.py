@@ -19,7 +19,7 @@ from tests.cluster.token_endpoint import TokenEndpoint
 from tests.conftest import ROOT
 from tests.delivery.services import free_port
 from tests.processes import start_logged
-from tidemark.core.errors import WHEEL, install_command
+from tidemark.core.extras import WHEEL, install_command
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.wait import wait_until
 

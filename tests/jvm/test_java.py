@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.core.errors import TidemarkError, install_command
+from tidemark.core.errors import TidemarkError
+from tidemark.core.extras import install_command
 from tidemark.jvm import java as module
 from tidemark.jvm.__main__ import main
 from tidemark.jvm.java import find_java

@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from tests.packaging.test_packaging import tracked
 from tests.packaging.test_wheel import built
 from tidemark import __version__
-from tidemark.core.errors import EXTRAS, LAB_WHEEL, WHEEL, install_command
+from tidemark.core.extras import EXTRAS, LAB_WHEEL, WHEEL, install_command
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # A wheel of ours by its name, with the version.

@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 from tests.packaging.test_packaging import tracked
 from tidemark.assets import FILES, FOLDERS, KUBERNETES_RULES, list_assets
 from tidemark.cli import COMMANDS
-from tidemark.core.errors import install_command
+from tidemark.core.extras import install_command
 from tidemark.core.links import RUNBOOK_URL
 
 RULES = ("kafka-replication", "tidemark-health")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.verbs.run import tidemark
 from tidemark.cli import COMMANDS, HELP_LINES, LAB_COMMANDS
-from tidemark.core.errors import LAB_WHEEL
+from tidemark.core.extras import LAB_WHEEL
 
 
 @pytest.mark.parametrize("verb", HELP_LINES)

@@ -24,7 +24,8 @@ from xml.sax.saxutils import quoteattr
 
 from rich.console import Console
 
-from tidemark.core.errors import TidemarkError, install_command
+from tidemark.core.errors import TidemarkError
+from tidemark.core.extras import install_command
 from tidemark.jvm.cache import cache_dir, cache_lock
 from tidemark.jvm.ivy import Coordinates, resolve
 from tidemark.jvm.java import JavaHome, find_java

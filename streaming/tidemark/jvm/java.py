@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tidemark.core.errors import TidemarkError, install_command
+from tidemark.core.errors import TidemarkError
+from tidemark.core.extras import install_command
 from tidemark.jvm.cache import cache_dir
 from tidemark.jvm.trust_store import trust_store_options
 

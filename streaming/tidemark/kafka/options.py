@@ -14,7 +14,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Meta, ValidationError, convert, defstruct, structs
 
-from tidemark.core.errors import ConfigError, install_command
+from tidemark.core.errors import ConfigError
+from tidemark.core.extras import install_command
 from tidemark.kafka.secret_files import file_text
 from tidemark.settings import Cluster, Connection
 from tidemark.settings.conversion import explain, sentence

@@ -16,7 +16,8 @@ import click
 from tidemark.command_line.options import config_option, load_long_running, log_options
 from tidemark.command_line.output import echo
 from tidemark.command_line.signals import signals_call
-from tidemark.core.errors import ConfigError, TidemarkError, missing_package
+from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.core.extras import missing_package
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topics import ensure_topics
 from tidemark.reduce.rows import MAX_ROW_BYTES
