@@ -10,14 +10,13 @@ from tidemark_lab.drills.escrow.watch import Scrape, judge_escrow
 
 def batch(at: float, error: str | None) -> Batch:
     """Broker 2 is in sync; whether it answers."""
-    samples = [Replica(broker=1), Replica(broker=2, error=error)]
     shown = Observation(
         topic="t",
         partition=0,
         observed_at=at,
         leader=1,
         in_sync_replicas=[1, 2],
-        samples=samples,
+        samples=[Replica(broker=1), Replica(broker=2, error=error)],
     )
     return Batch(v=2, cluster="c", collector="c", collector_epoch=1, pass_number=0, events=[shown])
 

@@ -6,13 +6,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 @contextmanager
 def signals_call(end: Callable[[], object]) -> Iterator[None]:
     """Inside, SIGTERM and SIGINT call `end`; afterwards they do again what they did before."""
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, lambda *_: end()) for number in numbers}
+    before = _call(end)
     try:
         yield
     finally:
@@ -23,6 +23,11 @@ def signals_call(end: Callable[[], object]) -> Iterator[None]:
 def stop_on_signal() -> threading.Event:
     """What SIGTERM and SIGINT set from now on."""
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    _call(stop.set)
     return stop
+
+
+def _call(end: Callable[[], object]) -> dict[signal.Signals, Any]:
+    """What the signals did before, by signal."""
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    return {number: signal.signal(number, lambda *_: end()) for number in numbers}

@@ -1,7 +1,5 @@
-"""Parts of views.
-
-They are the progress of a reassignment, what was committed before the leader fell silent, and what
-a broker shows of its JMX.
+"""Parts of views: the progress of a reassignment, what was committed before the leader fell silent,
+and what a broker shows of its JMX.
 """
 
 from __future__ import annotations
@@ -86,12 +84,12 @@ def _counts(comparison: ShrinkComparison, now: float) -> ShrinkCounts:
 
 def adding_views(state: PartitionState, now: float) -> list[AddingView]:
     """One for each replica that is being added, by the order of the assignment."""
-    samples = {} if state.sparse is None else {a.broker: a.remaining for a in state.sparse.adding}
-    return [_adding_view(state, broker, samples.get(broker, []), now) for broker in state.adding]
+    known = {} if state.sparse is None else {a.broker: a.remaining for a in state.sparse.adding}
+    return [_adding_view(state, broker, known.get(broker, []), now) for broker in state.adding]
 
 
 def _adding_view(
-    state: PartitionState, broker: int, samples: list[tuple[float, int]], now: float
+    state: PartitionState, broker: int, remaining: list[tuple[float, int]], now: float
 ) -> AddingView:
     leader, replica = state.replica(state.leader), state.replica(broker)
     if leader is None or replica is None or replica.log_end_offset is None:
@@ -102,7 +100,7 @@ def _adding_view(
     whole, copied = leader.size_bytes, replica.size_bytes
     found = UNKNOWN
     if left is not None and replica.error is None:
-        found = estimate(samples, now, left)
+        found = estimate(remaining, now, left)
     return AddingView(
         broker=broker,
         remaining_records=left,

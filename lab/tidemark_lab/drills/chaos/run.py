@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from tidemark.core.errors import ClusterError
-from tidemark_lab.brokers.cluster import LocalCluster, Place
+from tidemark_lab.brokers.cluster import Place
 from tidemark_lab.brokers.layout import CONTROLLER
 from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.replica_logs import log_start_offset
@@ -23,9 +23,8 @@ from tidemark_lab.drills.chaos.benign import BenignPlan, benign
 from tidemark_lab.drills.chaos.hostile import HOSTILE, HostilePlan
 from tidemark_lab.drills.chaos.plan import Ends, Plan
 from tidemark_lab.drills.drill import Drill, Say
-from tidemark_lab.drills.escrow.service import EscrowService
+from tidemark_lab.drills.escrow.service import VIEW_SECONDS, start_escrow
 from tidemark_lab.drills.escrow.watch import Watch
-from tidemark_lab.drills.pipeline import CLUSTER_NAME
 from tidemark_lab.drills.run import WARM_UP_PASSES
 from tidemark_lab.drills.set_up import ACKNOWLEDGED, EVENTS, set_up
 from tidemark_lab.drills.stage import Stage
@@ -35,8 +34,6 @@ from tidemark_lab.judge.truth import Held, Ledger, LostRecord, Removed, Truth
 
 TRUTH, DISK, CONTROLLER_LOG = "truth.json", "disk.json.gz", "controller.log"
 ESCROW: Final = "escrow.jsonl"
-# From a pass to its views: what Kafka and Spark take.
-VIEW_SECONDS: Final = 1.0
 AGREE_SECONDS: Final = 30.0
 
 
@@ -152,14 +149,9 @@ def run_chaos(run: Run, seconds: float, folder: Path, kept: Path, say: Say) -> N
 
 
 def _start_escrow(stack: ExitStack, stage: Stage, folder: Path, kept: Path) -> None:
-    """It has a Kafka of its own, and closes with the stack."""
-    own = stack.enter_context(LocalCluster(folder / "own"))
-    watched = {"name": CLUSTER_NAME, "bootstrap_servers": stage.cluster.bootstrap_servers}
+    """And what watches it."""
     listen = f"127.0.0.1:{free_ports(1)[0]}"
-    service = EscrowService(folder, watched, own, VIEW_SECONDS, listen=listen)
-    stack.callback(service.close)
-    stage.pipeline.on_rows = service.take
-    service.wait()
+    start_escrow(stack, stage.pipeline, folder, VIEW_SECONDS, listen=listen).wait()
     stack.callback(Watch(listen, kept / ESCROW).close)
 
 

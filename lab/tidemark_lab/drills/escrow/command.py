@@ -16,6 +16,7 @@ import msgspec
 
 from tidemark_lab.brokers.signals import exit_on
 from tidemark_lab.drills.escrow.run import Report, run_rounds
+from tidemark_lab.drills.escrow.service import VIEW_SECONDS
 from tidemark_lab.drills.worker import quiet_logs
 
 
@@ -26,7 +27,7 @@ from tidemark_lab.drills.worker import quiet_logs
 @click.option(
     "--delay",
     type=click.FloatRange(0, 10),
-    default=1.0,
+    default=VIEW_SECONDS,
     show_default=True,
     help="Seconds from a pass to its views: what Kafka and Spark take.",
 )

@@ -21,9 +21,9 @@ from tidemark.settings import Connection
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.wait import comes_true, wait_until
 from tidemark_lab.drills.drill import OVERRIDES
-from tidemark_lab.drills.escrow.service import EscrowService
+from tidemark_lab.drills.escrow.service import EscrowService, start_escrow
 from tidemark_lab.drills.escrow.writers import KINDS, Kind, Writer
-from tidemark_lab.drills.pipeline import CLUSTER_NAME, COLLECTOR, Pipeline
+from tidemark_lab.drills.pipeline import COLLECTOR, Pipeline
 from tidemark_lab.drills.schedules.elections import UNCLEAN
 from tidemark_lab.faults.disk_faults import wipe_logs
 from tidemark_lab.judge.samples import Samples, batches_of, read_samples
@@ -106,18 +106,14 @@ def run_rounds(
     chance = random.Random(report.seed)
     topics = [kind.topic for kind in KINDS]
     with ExitStack() as stack:
-        own = stack.enter_context(LocalCluster(folder / "own"))
         cluster = stack.enter_context(LocalCluster(folder / "kafka", _OVERRIDES))
         for topic in topics:
             configs = {"min.insync.replicas": "1", **UNCLEAN}
             cluster.create_topic(topic, {0: (LEADER, FOLLOWER)}, configs)
         pipeline = Pipeline(cluster.bootstrap_servers, folder / EVENTS, {})
         stack.callback(pipeline.close)
-        watched = {"name": CLUSTER_NAME, "bootstrap_servers": cluster.bootstrap_servers}
         options = {"hours": 1.0, "key_file": key_file}
-        service = EscrowService(folder, watched, own, report.delay_seconds, **options)
-        stack.callback(service.close)
-        pipeline.on_rows = service.take
+        service = start_escrow(stack, pipeline, folder, report.delay_seconds, **options)
         pipeline.start()
         pipeline.start_collector(COLLECTOR)
         service.wait()

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,12 +19,28 @@ from tidemark.settings import Connection
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.process import ChildProcess
 from tidemark_lab.brokers.wait import wait_until
+from tidemark_lab.drills.pipeline import Pipeline
 
 VIEWS, STATE = "tidemark.partition-views", "tidemark.replica-state"
 GROUPS: Final = 2
+# From a pass to its views: what Kafka and Spark take.
+VIEW_SECONDS: Final = 1.0
 LOG: Final = "escrow.log"
 READY: Final = "keeping second copies"
 _SECONDS: Final = 30.0
+
+
+def start_escrow(
+    stack: ExitStack, pipeline: Pipeline, folder: Path, delay_seconds: float, **options: Any
+) -> EscrowService:
+    """Fed by a pipeline, with a Kafka of its own; both close with the stack."""
+    own = stack.enter_context(LocalCluster(folder / "own"))
+    cluster = pipeline.watched_cluster()
+    watched = {"name": cluster.name, "bootstrap_servers": cluster.bootstrap_servers}
+    service = EscrowService(folder, watched, own, delay_seconds, **options)
+    stack.callback(service.close)
+    pipeline.on_rows = service.take
+    return service
 
 
 class EscrowService:

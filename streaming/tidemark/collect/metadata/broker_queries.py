@@ -61,11 +61,15 @@ class LogDirectories(NamedTuple):
     sizes: dict[TopicPartition, int]
 
 
+def _check_offered(connection: BrokerConnection, api_key: int, version: int) -> None:
+    """Raises RefusedError. Of a closed connection it is not known: the request tells."""
+    if connection.connected and connection.version(api_key, version) is None:
+        raise RefusedError("UNSUPPORTED_VERSION")
+
+
 async def read_log_directories(connection: BrokerConnection, seconds: float) -> LogDirectories:
     """Raises NoAnswerError and RefusedError."""
-    version = connection.version(DescribeLogDirsRequest.API_KEY, LOG_DIRS_VERSION)
-    if connection.connected and version is None:
-        raise RefusedError("UNSUPPORTED_VERSION")
+    _check_offered(connection, DescribeLogDirsRequest.API_KEY, LOG_DIRS_VERSION)
     return decode_log_directories(
         await connection.ask(DescribeLogDirsRequest(topics=None), seconds)
     )
@@ -108,9 +112,7 @@ async def read_broker_configuration(
     connection: BrokerConnection, broker: int, seconds: float
 ) -> BrokerConfiguration:
     """Only the broker itself answers. Raises NoAnswerError and RefusedError."""
-    version = connection.version(DescribeConfigsRequest.API_KEY, CONFIGS_VERSION)
-    if connection.connected and version is None:
-        raise RefusedError("UNSUPPORTED_VERSION")
+    _check_offered(connection, DescribeConfigsRequest.API_KEY, CONFIGS_VERSION)
     request = _options_request(broker, BROKER_OPTIONS)
     found = decode_broker_configuration(await connection.ask(request, seconds))
     if connection.version(ApiVersionsRequest.API_KEY, FEATURES_VERSION) == FEATURES_VERSION:

@@ -41,7 +41,7 @@ IN_SYNC_COLUMNS: Final = (
 
 # In a checkout and among the exported assets.
 RUNBOOKS: Final = "docs/runbooks.md"
-COLUMNS: Final = (
+ALERT_COLUMNS: Final = (
     Column("severity"),
     Column("since"),
     Column("alert", width=20),
@@ -69,7 +69,7 @@ def change_cells(change: InSyncChange) -> Sequence[Cell]:
     )
 
 
-def _details(change: InSyncChange, width: int) -> list[Text]:
+def _change_details(change: InSyncChange, width: int) -> list[Text]:
     left = [broker for broker in change.before if broker not in change.after]
     cause = f"; {change.cause}" if change.cause else ""
     text = (
@@ -92,7 +92,7 @@ IN_SYNC: Final = ListScreen[InSyncChange](
     ),
     text=lambda change: f"{change.topic}-{change.partition} {change.cause}",
     place=lambda change: (change.topic, change.partition),
-    details=lambda change, _snapshot, width: _details(change, width),
+    details=lambda change, _snapshot, width: _change_details(change, width),
 )
 
 
@@ -184,7 +184,7 @@ def alert_lines(alert: OpenAlert, snapshot: Snapshot, width: int) -> list[Text]:
     return [*lines, Text(shown, Style(dim=True, link=target))]
 
 
-def _text(group: AlertGroup[OpenAlert]) -> str:
+def _alert_text(group: AlertGroup[OpenAlert]) -> str:
     alerts = (group.head, *group.others)
     words = ((*a.labels.values(), about(a), a.annotations["description"]) for a in alerts)
     return " ".join(chain.from_iterable(words))
@@ -194,7 +194,7 @@ ALERTS: Final = ListScreen[AlertGroup[OpenAlert]](
     letter="a",
     title="open alerts",
     none="no alert is open",
-    columns=COLUMNS,
+    columns=ALERT_COLUMNS,
     items=lambda snapshot: by_cause(snapshot.alerts),
     cells=alert_cells,
     orders=(
@@ -202,7 +202,7 @@ ALERTS: Final = ListScreen[AlertGroup[OpenAlert]](
         Order("newest", lambda group: -group.head.starts_at),
         Order("name", lambda group: (group.head.labels["alertname"], about(group.head))),
     ),
-    text=_text,
+    text=_alert_text,
     place=lambda group: alert_place(group.head),
     details=lambda group, snapshot, width: alert_lines(group.head, snapshot, width),
 )
