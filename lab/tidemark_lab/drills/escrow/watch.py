@@ -127,7 +127,8 @@ def judge_escrow(
     # A process that was started again counts from 0.
     read = [max(0.0, new.read_bytes - old.read_bytes) for old, new in spans]
     used = [max(0.0, new.cpu_seconds - old.cpu_seconds) for old, new in spans]
-    quiet = [alone.least(old.at) for old, _ in spans]
+    # A cause may begin within a second.
+    quiet = [min(alone.least(old.at), alone.least(new.at)) for old, new in spans]
     doubled = sum(size for size, since in zip(read, quiet, strict=True) if since)
     needless = sum(size for size, since in zip(read, quiet, strict=True) if since > ALLOWED_SECONDS)
     longest = max(late.values(), default=0.0)
