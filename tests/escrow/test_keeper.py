@@ -144,6 +144,10 @@ def test_it_is_deleted_once_the_leader_says_that_another_replica_is_in_sync(rig:
     rig.leader.has_others = True
     rig.steps()
     assert (rig.ranges, rig.topics.start, rig.keeper.held) == ([], 10, {})
+    asked = len(rig.leader.asked)
+    rig.see(led())
+    rig.steps()
+    assert len(rig.leader.asked) == asked, "a healthy partition is not read"
     assert +rig.keeper.counted == {"read": sum(len(each.data) for each in LOG[10:])}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from tidemark.assess.escrow import copy_from, is_doubled, is_led
+from tidemark.assess.escrow import is_doubled, is_led
 from tidemark.core.escrow import HeldRange
 from tidemark.core.records import View
 
@@ -84,9 +84,9 @@ class Held:
                 self.ranges.appendleft((batch.end, end, epoch))
         return at
 
-    def see(self, view: View, margin: int) -> None:
-        """Begins, goes on or ends; where nothing is known, reading goes on."""
-        self.view, start = view, copy_from(view, margin)
+    def see(self, view: View, start: int | None) -> None:
+        """Begins at `start`, goes on or ends; where nothing is known, reading goes on."""
+        self.view = view
         is_other = self.leader != view.leader
         if start is not None:
             # Behind what is held where the leader has just that, else at `start`.

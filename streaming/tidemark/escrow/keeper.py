@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from tidemark.assess.escrow import copy_from
 from tidemark.core.codec import encode_lone_event
 from tidemark.core.escrow import MAX_RANGES, HeldRange
 from tidemark.core.events import Escrow
@@ -88,10 +89,10 @@ class Keeper:
             self._deleted |= set() if self.is_recovered else {key}
             return
         self._copies.know(key)
-        held = self.held.get(key, Held(view.topic_id))
-        held.see(view, self._options.margin_records)
-        if held.position is not None:
-            self.held[key] = held
+        start = copy_from(view, self._options.margin_records)
+        # Of a partition that has a second copy, and of which nothing is held, nothing is read.
+        if start is not None or key in self.held:
+            self.held.setdefault(key, Held(view.topic_id)).see(view, start)
 
     def step(self, seconds: float) -> bool:
         """Reads for up to `seconds`, and sends what came. Raises nothing that Kafka says.
