@@ -15,7 +15,8 @@ HISTORIES = int(os.environ.get("BLAME_HISTORIES", "40"))
 @pytest.mark.slow
 def test_alerts_name_the_guilty_broker_and_no_healthy_one() -> None:
     campaign = Campaign()
-    for seed in range(HISTORIES):
+    # In the last one, a part of three passes in a row fails by chance.
+    for seed in (*range(HISTORIES), 1701489):
         campaign.run(seed)
     campaign.report()
     assert campaign.share("guilty") >= 0.9, campaign.counts

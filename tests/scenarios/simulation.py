@@ -264,6 +264,8 @@ class SimulatedPartition:
         return BrokerAnswer(
             broker=broker,
             outcome=OK if outcome == NO_ANSWER else outcome,
+            # The brokers that answer a part of the pass, also where they fail then.
+            answered_ms=8.0 if broker in numbers(self.words.get("part", "none")) else None,
             preferred=integer(owned),
             preferred_led=integer(led),
             in_sync=pairs(self.words.get("in_sync", "")).get(broker),

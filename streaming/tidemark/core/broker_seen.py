@@ -91,6 +91,8 @@ class BrokerSeen(Struct, array_like=True):
     # Those that ended within PAUSES_SECONDS before its newest return, oldest first, at most
     # MAX_PAUSES.
     pauses: list[Pause] = []
+    # Whether it answered a part of the newest pass before a request failed.
+    answered_part: bool = False
 
     @property
     def answers(self) -> bool:

@@ -2,6 +2,7 @@
 
 A pause of its process, such as a garbage collection, ends within seconds. One that pauses again and
 again delays every commit without leaving the in-sync sets: pauses of one minute count together.
+One that answers a part of each pass is there: it is given the time of a pause, too.
 """
 
 from __future__ import annotations
@@ -41,12 +42,15 @@ def _condition(
     since = seen.absent_since or seen.since
     node = cluster.nodes.get(broker)
     fenced = node.fenced if node is not None else None
-    meaning = meaning_of(seen.outcome)
+    answers, meaning = "has not answered", meaning_of(seen.outcome)
     replicas = ""
     if seen.in_sync:
         replicas = f" It was in {counted(seen.in_sync, 'in-sync set')} when it answered last."
     hold_ms, earlier = 0.0, []
-    if seen.outcome == TIMED_OUT:
+    if seen.answered_part:
+        answers = "has answered only a part of the requests"
+        meaning = "it hangs, or closes the connection, before it has answered all"
+    if seen.outcome == TIMED_OUT or seen.answered_part:
         earlier = seen.pauses_before(seen.absent_since)
         hold_ms = max(0.0, PAUSE_MS - 1000.0 * _seconds(earlier))
     others = {str(b): s.outcome for b, s in sorted(cluster.brokers.items()) if b != broker}
@@ -54,7 +58,7 @@ def _condition(
         severity="warning",
         subject=broker,
         broker=broker,
-        description=f"Broker {broker} of {context.kafka_cluster} has not answered for "
+        description=f"Broker {broker} of {context.kafka_cluster} {answers} for "
         f"{max(0.0, context.now - since):.1f} s ({seen.outcome}): {meaning}.{_FENCED[fenced]}"
         f"{_again(earlier)}{replicas}",
         evidence={

@@ -97,6 +97,7 @@ def apply_answers(cluster: ClusterState, answers: list[BrokerAnswer], at: float)
         else:
             seen.outcome, seen.since, seen.passes = answer.outcome, at, 1
         seen.rack = answer.rack
+        seen.answered_part = answer.outcome != OK and answer.answered_ms is not None
         cluster.brokers[answer.broker] = seen
 
 

@@ -22,7 +22,6 @@ from tests.collect.log_directories.make import (
 )
 from tidemark.collect.sources.log_directories import files
 from tidemark.collect.sources.log_directories.directory import LogDirectoryReader, PartitionFiles
-from tidemark.collect.sources.log_directories.files import LogDirectoryError, read_file
 
 
 @pytest.fixture
@@ -117,7 +116,7 @@ def test_the_files_of_a_partition_are_read_again_when_they_change(
 
     def noted(path: Path, limit: int, tries: int) -> files.FileContent | None:
         read.append(path)
-        return read_file(path, limit, tries)
+        return files.read_file(path, limit, tries)
 
     monkeypatch.setattr("tidemark.collect.sources.log_directories.directory.read_file", noted)
     assert reader.read().partitions["t", 0].lineage_starts == [(5, 60)]
@@ -163,10 +162,10 @@ def test_a_file_that_is_missing_for_a_moment_is_read_again(
     path.rename(hidden)
     # Of this module alone: threads that earlier tests left behind sleep, too.
     monkeypatch.setattr(files, "time", SimpleNamespace(sleep=lambda _: hidden.rename(path)))
-    assert (read_file(path, 100) or [None])[0] == b"0\n1\nt 0 42\n"
-    assert read_file(directory / "none", 100, tries=1) is None
-    with pytest.raises(LogDirectoryError, match="has 11 bytes, more than the 3"):
-        read_file(path, 3)
+    assert (files.read_file(path, 100) or [None])[0] == b"0\n1\nt 0 42\n"
+    assert files.read_file(directory / "none", 100, tries=1) is None
+    with pytest.raises(files.LogDirectoryError, match="has 11 bytes, more than the 3"):
+        files.read_file(path, 3)
 
 
 def test_the_mark_of_a_clean_shutdown(directory: Path) -> None:
