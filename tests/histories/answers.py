@@ -199,7 +199,8 @@ def _metadata(world: World, broker: Broker, request: Any, version: int) -> bytes
     return _metadata_bytes(views, tuple(world.brokers), version)
 
 
-@lru_cache(maxsize=256)
+# Each entry keeps the partitions of a history alive, so there are only as many as one uses.
+@lru_cache(maxsize=16)
 def _metadata_bytes(
     views: tuple[tuple[Partition, PartitionRecord], ...], brokers: tuple[int, ...], version: int
 ) -> bytes:

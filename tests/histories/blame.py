@@ -50,10 +50,6 @@ def _refused(world: World, guilty: int, other: int, rng: Random) -> None:
     world.brokers[guilty].refused = True
 
 
-def _roll(world: World, _: int, other: int, rng: Random) -> None:
-    world.stop(world.brokers[other])
-
-
 def _prefer(world: World, _: int, other: int, rng: Random) -> None:
     for each in world.partitions:
         each.controlled.elect_preferred()
@@ -72,7 +68,9 @@ KINDS: Final[dict[str, Kind]] = {
     "dead": Kind(lambda world, guilty, _, rng: world.crash(world.brokers[guilty], rng)),
     "paused": Kind(lambda world, guilty, *_: setattr(world.brokers[guilty], "paused", True)),
     "stuck fetcher": Kind(lambda world, guilty, *_: setattr(world.brokers[guilty], "stuck", True)),
-    "rolling restart": Kind(_roll, names_guilty=False),
+    "rolling restart": Kind(
+        lambda world, _, other, rng: world.stop(world.brokers[other]), names_guilty=False
+    ),
     "preferred elections": Kind(_prefer, names_guilty=False),
     "burst": Kind(_burst, names_guilty=False),
     "nothing": Kind(lambda *_: None, names_guilty=False),
@@ -206,6 +204,7 @@ def main() -> int:
     campaign = Campaign()
     for seed in range(given.seed, given.seed + given.count):
         campaign.run(seed, given.kind)
+        print(f"\r{seed - given.seed + 1} of {given.count}", end="\r", file=sys.stderr, flush=True)
     campaign.report()
     return int(campaign.share("healthy") > 0.01 or campaign.benign > 0)
 
