@@ -17,6 +17,10 @@ TIMED_OUT = (
     "Caused by: org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node"
 )
 FEW = "org.apache.kafka.common.errors.NotEnoughReplicasException: fewer in-sync replicas"
+NO_METRICS = (
+    'java.lang.NullPointerException: Cannot invoke "scala.collection.IterableOps.map(scala.'
+    'Function1)" because the return value of "scala.Option.get()" is null'
+)
 DENIED = "Caused by: org.apache.kafka.common.errors.TopicAuthorizationException: not authorized"
 WRONG = "java.util.concurrent.TimeoutException: of something else"
 
@@ -44,7 +48,7 @@ def watched(failure: str | None, *, restart: bool) -> ClusterError | None:
     return watch(cast(Any, Query(failure)), threading.Event(), "checkpoint", restart=restart)
 
 
-@pytest.mark.parametrize("failure", [TIMED_OUT, FEW])
+@pytest.mark.parametrize("failure", [TIMED_OUT, FEW, NO_METRICS])
 def test_an_outage_is_returned_only_where_the_query_may_start_again(failure: str) -> None:
     assert is_outage(failure)
     assert isinstance(watched(failure, restart=True), ClusterError)

@@ -59,8 +59,10 @@ RETRIABLE: Final = (
 )
 _TOO_LARGE: Final = "org.apache.kafka.common.errors.RecordTooLargeException"
 log = structlog.get_logger()
+# PySpark 4.1 ends so once, after a batch that a start has carried out again (SPARK-55271).
+_NO_METRICS: Final = r"NullPointerException: .*IterableOps\.map.*scala\.Option\.get"
 _RETRIABLE: Final = re.compile(
-    rf"org\.apache\.kafka\.common\.errors\.({'|'.join(RETRIABLE)})Exception\b"
+    rf"org\.apache\.kafka\.common\.errors\.({'|'.join(RETRIABLE)})Exception\b|{_NO_METRICS}"
 )
 
 
@@ -183,5 +185,5 @@ def recover(
 
 
 def is_outage(failure: str) -> bool:
-    """Whether a query's failure, with its Java causes, names such an exception."""
+    """Whether a query's failure, with its Java causes, names what another start may not meet."""
     return _RETRIABLE.search(failure) is not None
