@@ -218,13 +218,14 @@ def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> 
     was no longer; another broker may still answer with the log of a deleted topic. A log that may
     be of a new topic shows nothing of the one before it.
     """
-    if before.resets:
+    if (
+        before.resets
+        or any(_forgot(before, sample) for sample in event.samples)
+        or _begins_anew(before.lineage or [], event.lineage or [])
+    ):
         return False
-    if any(_forgot(before, sample) for sample in event.samples):
-        return False
-    if _begins_anew(before.lineage or [], event.lineage or []):
-        return False
-    if _is_beyond(event.leader_epoch, before.observed_at, event.observed_at):
+    elections = SUDDEN_ELECTIONS if _are_emptied(before, event) else 1
+    if _is_beyond(event.leader_epoch, before.observed_at, event.observed_at, elections):
         return True
     known = before.replica(event.leader)
     sample = next((each for each in event.samples if each.broker == event.leader), None)
@@ -236,6 +237,13 @@ def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> 
         and bool(known.log_end_offset)
         and (sample.log_end_offset or 0) >= (known.log_end_offset or 0)
         and (sample.leader_epoch or 0) >= (known.leader_epoch or 0)
+    )
+
+
+def _are_emptied(before: PartitionState, event: Observation) -> bool:
+    """Whether all logs became empty since then. Disks do not fail at the same time."""
+    return len(event.samples) > 1 and all(
+        sample.log_end_offset == 0 and _is_reset(before, event, sample) for sample in event.samples
     )
 
 
