@@ -43,8 +43,9 @@ def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None
         # Recreated while the clocks of two collectors differ; elected four times at once; an older
         # leader's record says that it is recovering; a deposed leader counts on.
         (None, [2000107, 3300345, 129, 3300205, 3300257]),
-        # Recreated and elected four times within the three seconds that no pass saw.
-        (None, [1201754]),
+        # Recreated and elected four times within the three seconds that no pass saw; recreated
+        # between two collectors, with the leader and the leader epoch of the topic before.
+        (None, [1201754, 5008577]),
     ],
 )
 def test_what_was_false_once_is_not_told(kind: str | None, seeds: list[int]) -> None:

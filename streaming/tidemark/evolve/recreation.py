@@ -185,7 +185,7 @@ def apply_resets(
         fresh: list[int] = []
         # No reassignment moves all replicas in one pass.
         has_moved = not {*before.assigned, *event.adding}.intersection(event.replicas)
-        unwatched |= has_moved and bool(before.assigned)
+        unwatched |= (has_moved and bool(before.assigned)) or _leader_cut_log(before, event)
         goes_on = not has_moved and _goes_on(before, event, unwatched=unwatched)
         unwatched = unwatched and not _shares_history(before, event.lineage)
         if not goes_on:
@@ -209,6 +209,22 @@ def _is_beyond(epoch: int | None, since: float, now: float, sudden: int = 1) -> 
 def _begins_anew(known: LineageEntries, lineage: LineageEntries) -> bool:
     """Whether the oldest epoch had records, and its first ones are of a later epoch now."""
     return bool(known) and known[0][1] > 0 and (known[0][0], 0) in lineage
+
+
+def _leader_cut_log(before: PartitionState, event: Observation) -> bool:
+    """Whether an epoch ends lower in the leader's log than it did, within one leadership.
+
+    No leader cuts its log, so it is that of a new topic. Losses show when a leadership begins.
+    """
+    return (
+        before.leader_epoch is not None
+        and (event.leader, event.leader_epoch) == (before.leader, before.leader_epoch)
+        and any(
+            epoch == known and end < known_end
+            for epoch, end in event.lineage or []
+            for known, known_end in before.lineage or []
+        )
+    )
 
 
 def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> bool:
