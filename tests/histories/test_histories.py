@@ -44,8 +44,9 @@ def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None
         # leader's record says that it is recovering; a deposed leader counts on.
         (None, [2000107, 3300345, 129, 3300205, 3300257]),
         # Recreated and elected four times within the three seconds that no pass saw; recreated
-        # between two collectors, with the leader and the leader epoch of the topic before.
-        (None, [1201754, 5008577]),
+        # between two collectors, with the leader and the leader epoch of the topic before;
+        # recreated while the leader is cut off, which shows the topic before.
+        (None, [1201754, 5008577, 5009905]),
     ],
 )
 def test_what_was_false_once_is_not_told(kind: str | None, seeds: list[int]) -> None:

@@ -136,11 +136,10 @@ def may_be_recreated(state: PartitionState, committed: int, found: LossCandidate
     # After a time in which nobody watched, any log may be of a new topic, and so its copies.
     marks = [reset for reset in state.resets if reset.unwatched or reset.broker == state.leader]
     began_at = min((mark.at for mark in marks), default=0.0)
-    if not marks or _shares_history(state, state.lineage, before=began_at):
+    is_same = not marks or _shares_history(state, state.lineage, before=began_at)
+    if is_same or _elected_too_often(state, epoch, marks):
         return False
-    if _elected_too_often(state, epoch, marks):
-        return False
-    if found is not None and any(mark.unwatched for mark in marks):
+    if found is not None and (any(mark.unwatched for mark in marks) or _are_reset_at_once(state)):
         return True
     answers = [replica for replica in state.replicas if replica.error is None]
     return all((replica.log_end_offset or 0) < committed for replica in answers)
@@ -156,12 +155,19 @@ def _elected_too_often(state: PartitionState, epoch: int | None, marks: list[Log
     earlier = [entry for entry in state.committed if entry.epoch not in (epoch, NO_EPOCH)]
     first = min((entry.epoch for entry in earlier if entry.at >= gap_at), default=epoch)
     read_at = max((e.read_at or e.at for e in earlier if e.at < gap_at), default=0.0)
-    # Disks do not fail at the same time: a new topic resets all logs, and may elect at once.
-    times = [reset.at for reset in state.resets]
-    at_once = max(times) - min(times) <= SECONDS_PER_ELECTION
-    at_once = at_once and {reset.broker for reset in state.resets} >= {*state.assigned}
     until = min(gap_at, state.observed_at)
-    return _is_beyond(first, read_at, until, SUDDEN_ELECTIONS if at_once else 1)
+    return _is_beyond(first, read_at, until, at_once=_are_reset_at_once(state))
+
+
+def _are_reset_at_once(state: PartitionState) -> bool:
+    """Whether a new topic reset all logs: disks do not fail at the same time.
+
+    A deposed leader beside two or more others may still have the log of a deleted topic.
+    """
+    times = [reset.at for reset in state.resets]
+    reset = {reset.broker for reset in state.resets}
+    deposed = {r.broker for r in state.replicas if r.leads and len(reset) > 1} - {state.leader}
+    return max(times) - min(times) <= SECONDS_PER_ELECTION and reset | deposed >= {*state.assigned}
 
 
 def may_be_new_log(state: PartitionState, broker: int | None) -> bool:
@@ -198,12 +204,14 @@ def apply_resets(
         after.sparse.resets = resets
 
 
-def _is_beyond(epoch: int | None, since: float, now: float, sudden: int = 1) -> bool:
+def _is_beyond(epoch: int | None, since: float, now: float, *, at_once: bool) -> bool:
     """Whether a topic that is newer than `since` cannot have had so many elections.
 
-    `sudden`: those at its beginning. A time that goes back is of two clocks, and shows nothing.
+    `at_once`: all logs were reset at the same time, so it may have had several at its beginning. A
+    time that goes back is of two clocks, and shows nothing.
     """
-    return now >= since and (epoch or 0) > sudden + (now - since) / SECONDS_PER_ELECTION
+    most = (SUDDEN_ELECTIONS if at_once else 1) + (now - since) / SECONDS_PER_ELECTION
+    return now >= since and (epoch or 0) > most
 
 
 def _begins_anew(known: LineageEntries, lineage: LineageEntries) -> bool:
@@ -240,13 +248,14 @@ def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> 
         or _begins_anew(before.lineage or [], event.lineage or [])
     ):
         return False
-    elections = SUDDEN_ELECTIONS if _are_emptied(before, event) else 1
-    if _is_beyond(event.leader_epoch, before.observed_at, event.observed_at, elections):
-        return True
     known = before.replica(event.leader)
+    # Followers also cut their logs to that of a leader with a new disk, which was down before.
+    are_emptied = known is not None and known.error is None and _are_emptied(before, event)
+    if _is_beyond(event.leader_epoch, before.observed_at, event.observed_at, at_once=are_emptied):
+        return True
     sample = next((each for each in event.samples if each.broker == event.leader), None)
     return (
-        not unwatched
+        not (unwatched or are_emptied)
         and known is not None
         and sample is not None
         and known.sampled_at == before.observed_at
@@ -257,10 +266,17 @@ def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> 
 
 
 def _are_emptied(before: PartitionState, event: Observation) -> bool:
-    """Whether all logs became empty since then. Disks do not fail at the same time."""
-    return len(event.samples) > 1 and all(
-        sample.log_end_offset == 0 and _is_reset(before, event, sample) for sample in event.samples
-    )
+    """Whether all logs, or all but the leader's, became empty since then: two or more.
+
+    Disks do not fail at the same time. A leader that keeps its log is cut off from the controller,
+    and its topic is deleted.
+    """
+    emptied = {
+        sample.broker
+        for sample in event.samples
+        if sample.log_end_offset == 0 and _is_reset(before, event, sample)
+    }
+    return len(emptied) > 1 and emptied | {event.leader} >= {*event.replicas}
 
 
 def _shares_history(
