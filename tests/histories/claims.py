@@ -76,7 +76,7 @@ def _why_not(case: Case, offset: int, epoch: int | None, lost: frozenset[int]) -
     records = [
         r
         for r in truth.committed[topic].get(offset, ())
-        if epoch is None or truth.epoch_of[r] <= epoch
+        if epoch is None or truth.restored or truth.epoch_of[r] <= epoch
     ]
     missing = [r for r in records if r in lost]
     case.claimed.update(missing)
