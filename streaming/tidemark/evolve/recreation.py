@@ -346,11 +346,11 @@ def is_behind(state: PartitionState, event: Observation) -> bool:
 def with_older_epochs(state: PartitionState, event: Observation) -> PartitionState:
     """The state to go on from: counts observations that show an older epoch of the same topic.
 
-    No broker that is up forgets an epoch of a topic id: if all have, nothing that was committed
-    before proves a loss.
+    No broker that is up forgets an epoch of a topic: if all have, it is a new one, or its metadata
+    was restored from a backup, and nothing that was committed before proves a loss.
     """
     since, back = _back_since(state), is_behind(state, event)
-    forgets = state.topic_id is not None and _all_forgot(state, event)
+    forgets = _all_forgot(state, event)
     if not (back or since is not None or forgets):
         return state
     sparse = copy_of(state.sparse)
