@@ -47,10 +47,10 @@ def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None
         # between two collectors, with the leader and the leader epoch of the topic before;
         # recreated while the leader is cut off, which shows the topic before.
         (None, [1201754, 5008577, 5009905], ()),
-        # Metadata of a backup, without topic ids: all replicas forget epochs, and the topic may
-        # count as a new one.
+        # Metadata of a backup, without topic ids: all replicas forget epochs, or do not answer, and
+        # the topic may count as a new one.
         (None, [5002798], ()),
-        (None, [5002110], ("resolved as deleted",)),
+        (None, [5002110, 5002981], ("resolved as deleted",)),
     ],
 )
 def test_what_was_false_once_is_not_told(

@@ -323,7 +323,7 @@ def is_epoch_back(state: PartitionState, event: Observation) -> bool:
 
 
 def is_behind(state: PartitionState, event: Observation) -> bool:
-    """Whether two brokers show an older epoch of the same topic id, and no replica a newer one.
+    """Whether two brokers show an older epoch of the topic, and no replica a newer one.
 
     As `is_epoch_back`, but replicas may be silent: it takes long until that is more than the images
     of brokers that are cut off from the controller.
@@ -331,7 +331,6 @@ def is_behind(state: PartitionState, event: Observation) -> bool:
     known = _later_epoch(state, event)
     return (
         known is not None
-        and event.topic_id is not None
         and event.topic_id == state.topic_id
         and len(event.metadata_from) > 1
         and all(each.leader_epoch is None or each.leader_epoch < known for each in event.samples)
