@@ -166,6 +166,20 @@ def equal_below(
     return 0
 
 
+def begin_apart(one: LineageEntries, other: LineageEntries) -> bool:
+    """Whether an epoch with records begins at one offset in one log, and not in the other.
+
+    A leadership begins once, so two have its number: metadata was restored from a backup.
+    """
+    begins = {
+        (epoch, start)
+        for lineage in (one, other)
+        for (before, start), (epoch, end) in pairwise(lineage)
+        if start < end and certainty_of_end(lineage, before) is EpochEnd.KNOWN
+    }
+    return len(dict(begins)) < len(begins)
+
+
 def committed_under(table: Iterable[Committed], epoch: int | None) -> Committed | None:
     """The entry of one epoch; None when the table has none."""
     return next((entry for entry in table if entry.epoch == epoch), None)

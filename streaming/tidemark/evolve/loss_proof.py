@@ -12,6 +12,7 @@ committed, with an epoch <= E. The leader of a later epoch proves a loss in two 
   logs that hold a record of one epoch are equal below it: an end that differs there was moved by a
   deletion (LeaderEpochFileCache.truncateFromStart), also where a crash took the log start back. So
   the longer one of two ends must be known, and not be the start of the oldest epoch in the cache.
+  An epoch that begins at two offsets is of two leaderships, and proves no difference.
 
 lost = [max(first difference, log start now, log start at h), h). The range is a lower bound. A
 lineage that does not reach E, and an end at the log start without a second sign, prove nothing,
@@ -31,6 +32,7 @@ from tidemark.core.leader_epochs import (
     Committed,
     EpochEnd,
     LineageEntries,
+    begin_apart,
     certainty_of_end,
     end_offset_for,
     epoch_at,
@@ -191,13 +193,12 @@ class _Difference(NamedTuple):
 
 def _first_difference(state: PartitionState, leader: ReplicaState, entry: Committed) -> _Difference:
     """Where an epoch before the entry's ends in one of the two leaders' logs, but not in both."""
-    if state.is_restored:
-        return _Difference()
     log_start, lineage = leader.log_start_offset, state.lineage or []
     known_from, read_from = entry.lineage_complete_from, state.lineage_complete_from
     unknown_to = state.uncompacted_from
     if (
-        state.compacted is not False
+        state.is_restored
+        or state.compacted is not False
         or unknown_to is None
         or log_start is None
         or known_from is None
@@ -220,6 +221,7 @@ def _first_difference(state: PartitionState, leader: ReplicaState, entry: Commit
         # An end at the log start is no end: records of later epochs may be deleted with it.
         is_real = read[1] > log_start and (is_longer or known[1] > entry.log_start_offset)
         least = max(equal_to, unknown_to)
-        if known[1] != read[1] and is_real and min(known[1], read[1]) >= least:
+        differs = known[1] != read[1] and is_real and min(known[1], read[1]) >= least
+        if differs and not begin_apart(entry.lineage, lineage):
             return _Difference(max(min(known[1], read[1]), log_start), is_longer)
     return _Difference()

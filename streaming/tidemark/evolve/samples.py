@@ -90,6 +90,7 @@ def apply_leader(after: PartitionState, event: Observation) -> None:
             and after.lineage
             and event.lineage
             and after.lineage[-1] == event.lineage[-1]
+            and not _went_back(after.committed[-1], reading, after.lineage[-1][0])
         ):
             _apply_dated(after, reading, after.lineage)
     apply_log_start(after)
@@ -166,6 +167,15 @@ def _apply_high_watermark(after: PartitionState, shown: int | None, read_at: flo
             shown = leader.high_watermark
     if shown is not None and (after.high_watermark is None or shown > after.high_watermark):
         after.high_watermark, after.high_watermark_moved_at = shown, read_at
+
+
+def _went_back(newest: Committed, reading: Committed, epoch: int) -> bool:
+    """Whether the log goes on under an older epoch than its leader led: metadata of a backup."""
+    return (
+        epoch < newest.epoch
+        and reading.leader == newest.leader
+        and reading.high_watermark >= newest.high_watermark
+    )
 
 
 def _apply_dated(after: PartitionState, reading: Committed, lineage: LineageEntries) -> None:
