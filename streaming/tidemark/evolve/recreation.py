@@ -51,9 +51,10 @@ def is_new_topic(state: PartitionState, event: Observation) -> bool:
     if is_other_topic(state, event.topic_id):
         return not is_of_former_topic(state, event)
     since = _back_since(state)
-    if since is not None and event.observed_at - since >= BACK_SECONDS and is_behind(state, event):
-        return True
-    return is_epoch_back(state, event) and _is_reread(state, event)
+    is_long = since is not None and event.observed_at - since >= BACK_SECONDS
+    return (is_long and is_behind(state, event)) or (
+        is_epoch_back(state, event) and _is_reread(state, event)
+    )
 
 
 def is_of_former_topic(state: PartitionState, event: Observation) -> bool:
@@ -97,9 +98,9 @@ def state_of_new_topic(state: PartitionState, event: Observation) -> PartitionSt
 def recent_former_topic(state: PartitionState) -> FormerTopic | None:
     """The topic before, after an observation of this one; None: there was none of late."""
     former = state.former_topic
-    if former is None:
-        return None
-    if not former.restored and state.observed_at - former.at > FORMER_TOPIC_SECONDS:
+    if former is None or (
+        not former.restored and state.observed_at - former.at > FORMER_TOPIC_SECONDS
+    ):
         return None
     return replace(former, in_a_row=0) if former.in_a_row else former
 
@@ -394,12 +395,14 @@ def _shows_new_log(state: PartitionState, event: Observation) -> bool:
     Within a leadership no leader cuts its log, and no truncation empties one. After an election,
     which shows as a higher epoch at the replica, it may have.
     """
-    is_old = event.metadata_read_at <= state.observed_at
     return any(
         _fell(state, sample)
         and (
             sample.broker == event.leader
-            or (is_old and sample.log_end_offset == sample.log_start_offset)
+            or (
+                event.metadata_read_at <= state.observed_at
+                and sample.log_end_offset == sample.log_start_offset
+            )
         )
         for sample in event.samples
         if sample.error is None
