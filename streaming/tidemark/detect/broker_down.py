@@ -20,6 +20,7 @@ from tidemark.detect.detector import ClusterContext, Condition, Conditions, Dete
 
 ID = "BROKER_DOWN"
 PAUSE_MS: Final = 5_000.0
+_PART: Final = "it hangs, or closes the connection, before it has answered all"
 _FENCED = {
     None: "",
     True: " The controller has fenced it; it leads no partition.",
@@ -42,14 +43,15 @@ def _condition(
     since = seen.absent_since or seen.since
     node = cluster.nodes.get(broker)
     fenced = node.fenced if node is not None else None
-    answers, meaning = "has not answered", meaning_of(seen.outcome)
+    answers, meaning = (
+        ("has answered only a part of the requests", _PART)
+        if seen.answered_part
+        else ("has not answered", meaning_of(seen.outcome))
+    )
     replicas = ""
     if seen.in_sync:
         replicas = f" It was in {counted(seen.in_sync, 'in-sync set')} when it answered last."
     hold_ms, earlier = 0.0, []
-    if seen.answered_part:
-        answers = "has answered only a part of the requests"
-        meaning = "it hangs, or closes the connection, before it has answered all"
     if seen.outcome == TIMED_OUT or seen.answered_part:
         earlier = seen.pauses_before(seen.absent_since)
         hold_ms = max(0.0, PAUSE_MS - 1000.0 * _seconds(earlier))

@@ -27,9 +27,7 @@ from tidemark.collect.sources.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     EndTransactionRecord,
-    FeatureLevelRecord,
     FenceBrokerRecord,
-    NoOpRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
@@ -236,7 +234,7 @@ def test_a_transaction_takes_effect_at_its_end() -> None:
     assert log.append(BeginTransactionRecord(), change(0, isr=[1])) == []
     assert log.append(change(0, isr=[1, 2]), AbortTransactionRecord()) == []
     assert log.append(BeginTransactionRecord(), change(0, isr=[2])) == []
-    (event,) = log.append(NoOpRecord(), EndTransactionRecord())
+    (event,) = log.append(EndTransactionRecord())
     assert (event.in_sync_replicas, event.metadata_offset, event.partition_epoch) == ([2], 8, 1)
     assert log.append(EndTransactionRecord()) == []
 
@@ -338,11 +336,6 @@ def test_a_snapshot_that_is_not_whole_deletes_nothing() -> None:
     other.append(newer(PartitionRecord), registration(4, 1))
     changes = list(log.fold.replace(Snapshot(other.fold.image, 5.0), 9, 99.0))
     assert [type(change) for change in changes] == [BrokerState]
-
-
-def test_a_newer_record_that_says_nothing_of_either_stops_nothing() -> None:
-    log = started()
-    assert len(log.append(newer(NoOpRecord), newer(FeatureLevelRecord), change(0, isr=[1, 2]))) == 1
 
 
 def test_a_transaction_that_is_not_understood_stops_all() -> None:

@@ -26,9 +26,7 @@ from tidemark.collect.sources.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     EndTransactionRecord,
-    FeatureLevelRecord,
     FenceBrokerRecord,
-    NoOpRecord,
     OtherRecord,
     RemoveTopicRecord,
     UnfenceBrokerRecord,
@@ -54,11 +52,9 @@ RECORDS = [
     BrokerRegistrationChangeRecord(1, -1, 1),
     FenceBrokerRecord(1),
     UnfenceBrokerRecord(1),
-    FeatureLevelRecord("metadata.version", 27),
     BeginTransactionRecord(),
     EndTransactionRecord(),
     AbortTransactionRecord(),
-    NoOpRecord(),
 ]
 
 
@@ -125,7 +121,8 @@ WRITTEN = [
         ),
         BrokerRegistrationChangeRecord(7, 1, 1),
     ),
-    # UnregisterControllerRecord (KIP-1312), metadata version 33.
+    # NoOpRecord, and UnregisterControllerRecord (KIP-1312), metadata version 33.
+    ("01140000", OtherRecord(20)),
     ("011d000000006500", OtherRecord(29)),
 ]
 
@@ -159,7 +156,7 @@ def test_a_version_that_is_not_listed_is_named_and_says_what_rests_on_it() -> No
     ]
     assert all("Broker" in name for name in brokers)
     assert len(brokers) == 5
-    assert newer.keys() - stops.keys() == {"FeatureLevelRecord", "NoOpRecord"}
+    assert newer.keys() == stops.keys()
     text = str(newer["RegisterBrokerRecord"])
     assert "what the log says of brokers is left out" in text
     assert "use a Tidemark that reads RegisterBrokerRecord version 9" in text

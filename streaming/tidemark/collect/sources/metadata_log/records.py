@@ -122,11 +122,6 @@ class UnfenceBrokerRecord(NamedTuple):
     id: int
 
 
-class FeatureLevelRecord(NamedTuple):
-    name: str
-    feature_level: int
-
-
 class BeginTransactionRecord(NamedTuple):
     """The records up to the end of the transaction (KIP-868) take effect together, or never."""
 
@@ -136,10 +131,6 @@ class EndTransactionRecord(NamedTuple):
 
 
 class AbortTransactionRecord(NamedTuple):
-    pass
-
-
-class NoOpRecord(NamedTuple):
     pass
 
 
@@ -182,11 +173,9 @@ Record = (
     | BrokerRegistrationChangeRecord
     | FenceBrokerRecord
     | UnfenceBrokerRecord
-    | FeatureLevelRecord
     | BeginTransactionRecord
     | EndTransactionRecord
     | AbortTransactionRecord
-    | NoOpRecord
     | OtherRecord
     | UnlistedRecord
 )
@@ -269,16 +258,14 @@ _SCHEMAS: Final = (
     ),
     RecordSchema(7, FenceBrokerRecord, 0, (Field("id", int32), Field("epoch", int64))),
     RecordSchema(8, UnfenceBrokerRecord, 0, (Field("id", int32), Field("epoch", int64))),
-    RecordSchema(12, FeatureLevelRecord, 0, (Field("name", string), Field("feature_level", int16))),
     RecordSchema(23, BeginTransactionRecord, 0, ()),
     RecordSchema(24, EndTransactionRecord, 0, ()),
     RecordSchema(25, AbortTransactionRecord, 0, ()),
-    RecordSchema(20, NoOpRecord, 0, ()),
 )
 SCHEMAS: Final = {schema.key: schema for schema in _SCHEMAS}
 REMOVE_TOPIC: Final = 9
 _ALL: Final[frozenset[Subject]] = frozenset({"partitions", "brokers"})
-# By type. A transaction may hold anything; FeatureLevelRecord and NoOpRecord say nothing of either.
+# By type. A transaction may hold anything.
 _SUBJECTS: Final[Mapping[int, frozenset[Subject]]] = {
     **dict.fromkeys((2, 3, 5, REMOVE_TOPIC, 28), frozenset({"partitions"})),
     **dict.fromkeys((0, 1, 7, 8, 17), frozenset({"brokers"})),
@@ -294,10 +281,7 @@ def decode_record(value: bytes) -> Record:
     if schema is None:
         return OtherRecord(key)
     if version > schema.newest_version:
-        stops, name = _SUBJECTS.get(key), schema.make.__name__
-        if stops is None:
-            return OtherRecord(key)
-        return UnlistedRecord(name, version, schema.newest_version, stops)
+        return UnlistedRecord(schema.make.__name__, version, schema.newest_version, _SUBJECTS[key])
     record: Record = schema.decode(reader, version)
     return record
 
