@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import pytest
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.stream.checkpoint import checkpoint_errors
 from tidemark.stream.failures import (
     CONTINUES,
     JVM_ENDED,
@@ -305,9 +306,18 @@ def test_what_spark_raises_is_one_line(error: Exception, said: str) -> None:
     assert "when started again" in str(caught.value)
 
 
-@pytest.mark.parametrize("error", [ConfigError("ours"), KeyError("a defect")])
-def test_other_errors_pass(error: Exception) -> None:
-    with pytest.raises(type(error)) as caught, spark_errors("/c"):
+@pytest.mark.parametrize(
+    ("error", "context"),
+    [
+        (ConfigError("ours"), spark_errors),
+        (KeyError("a defect"), spark_errors),
+        # A lost JVM says nothing of the checkpoint.
+        (Py4JError("org does not exist in the JVM"), lambda at: checkpoint_errors("read", at)),
+        (ConnectionRefusedError(111, "refused"), lambda at: checkpoint_errors("read", at)),
+    ],
+)
+def test_other_errors_pass(error: Exception, context: Callable[[str], Any]) -> None:
+    with pytest.raises(type(error)) as caught, context("/c"):
         raise error
     assert caught.value is error
 
@@ -322,5 +332,4 @@ def test_a_query_that_does_not_stop_in_time_is_no_failure() -> None:
         def stop(self) -> None:
             raise java_error()
 
-    query: Any = Query()
-    finish_batch(query)
+    finish_batch(cast(Any, Query()))

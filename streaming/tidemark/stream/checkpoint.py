@@ -87,20 +87,20 @@ class CheckpointFolder:
         """`jvm` is py4j's view of the driver's JVM."""
         self.checkpoint = checkpoint
         self._jvm = jvm
-        with _errors("read", checkpoint):
+        with checkpoint_errors("read", checkpoint):
             self._folder = self._path(checkpoint)
             self._files = self._folder.getFileSystem(hadoop_configuration)
 
     def fixed_settings(self) -> FixedSettings | None:
         """What `tidemark.json` holds; None without one."""
-        with _errors("read", self.checkpoint):
+        with checkpoint_errors("read", self.checkpoint):
             path = self._path(self._folder, FILE)
             data = _read(self._jvm, self._files, path) if self._files.exists(path) else None
         return None if data is None else decode_fixed_settings(data, self.checkpoint)
 
     def is_used(self) -> bool:
         """Whether a query has begun in it, also where one of Spark's files is lost."""
-        with _errors("read", self.checkpoint):
+        with checkpoint_errors("read", self.checkpoint):
             paths = [self._path(self._folder, name) for name in ("metadata", "offsets")]
             return any(bool(self._files.exists(path)) for path in paths)
 
@@ -128,13 +128,13 @@ class CheckpointFolder:
             self._write(f"offsets/{committed + 1}", "\n".join(lines).encode())
 
     def _plan(self, batch: int) -> list[str]:
-        with _errors("read", self.checkpoint):
+        with checkpoint_errors("read", self.checkpoint):
             path = self._path(self._folder, f"offsets/{batch}")
             return _read(self._jvm, self._files, path).splitlines()
 
     def _write(self, name: str, data: bytes) -> None:
         """By a rename: a start that is killed here leaves no file or a whole one."""
-        with _errors("write", self.checkpoint):
+        with checkpoint_errors("write", self.checkpoint):
             path, draft = (self._path(self._folder, each) for each in (name, f".{FILE}.draft"))
             self._files.mkdirs(self._folder)
             with closing(self._files.create(draft, True)) as stream:
@@ -145,7 +145,7 @@ class CheckpointFolder:
                 raise OSError(f"{name} could not be renamed into place")
 
     def _newest(self, name: str) -> int:
-        with _errors("read", self.checkpoint):
+        with checkpoint_errors("read", self.checkpoint):
             folder = self._path(self._folder, name)
             if not self._files.exists(folder):
                 return -1
@@ -210,11 +210,18 @@ def decode_fixed_settings(data: str, checkpoint: str) -> FixedSettings:
 
 
 @contextmanager
-def _errors(verb: str, checkpoint: str) -> Iterator[None]:
-    """Makes a TidemarkError of any error, on one line; of py4j's with Java's own message."""
+def checkpoint_errors(verb: str, checkpoint: str) -> Iterator[None]:
+    """Makes a TidemarkError of any error, on one line; of py4j's with Java's own message.
+
+    A JVM that does not answer says nothing of the checkpoint: `spark_errors` has the words for it.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+
     try:
         yield
     except Exception as error:
+        if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
+            raise
         java = getattr(error, "java_exception", None)
         text = str(java.toString()) if java is not None else str(error)
         raise TidemarkError(
