@@ -110,7 +110,7 @@ RULES = [
         "Events were removed before the stream read them.",
         "The stream at {{ $labels.instance }} found records missing within 15 minutes: retention "
         "passed a stream that was stopped or slow, or the event topic was deleted and created "
-        "again. The passes in them were not judged.",
+        "again. The passes in them were not judged. Transactions of another writer look the same.",
         keep="15m",
     ),
     Rule(

@@ -3,9 +3,9 @@
 Both come from Spark's progress reports. Spark calls the listener on its own thread after the batch.
 A failure here is logged and does not affect the query.
 
-The event topic has no transactions and is not compacted, so every offset is a record. Those that a
-batch planned to read and did not find were removed by retention, DeleteRecords or an unclean
-election before they were read.
+The event topic is not compacted, and collectors use no transactions, so every offset is a record.
+Those that a batch planned to read and did not find were removed by retention, DeleteRecords or an
+unclean election before they were read, or are the markers of another writer's transactions.
 """
 
 from __future__ import annotations
@@ -161,9 +161,10 @@ class Listener(StreamingQueryListener):
             log.error(
                 "events were removed from the topic before they were read",
                 records=lost,
-                meaning="their passes are missing: partitions were not observed in that time",
+                meaning="their passes are missing: partitions were not observed in that time; or "
+                "they are markers of transactions, which no collector uses",
                 cure="keep the stream running, or raise retention.ms of the event topic above its "
-                "longest stop",
+                "longest stop; see who may write to the topic: tidemark check-config --acls",
             )
 
 
