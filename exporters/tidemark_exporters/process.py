@@ -196,8 +196,11 @@ class Exporter:
             alerts.look()
             if self.delivery.attach(alerts.end, alerts.topic_id):
                 self._note_replaced(topics.alerts)
-            alerts.on_replaced = partial(self._begin_alerts_again, alerts)
-            views.on_replaced = partial(self._note_replaced, topics.partition_views)
+            # The alerts have two readers, and are counted once.
+            alerts.on_replaced, past.on_replaced = (
+                partial(self._begin_alerts_again, alerts),
+                lambda: None,
+            )
             self._new_from = alerts.end
             alerts.start(self.delivery.starts)
             self._views, self._alerts, self._past = views, alerts, past
@@ -207,7 +210,7 @@ class Exporter:
     def _watch_identity(self) -> None:
         """Finds topics that were created again, also those that are longer than the old one."""
         while not self._stopped.is_set():
-            for reader in (self._views, self._alerts, self._past):
+            for reader in (self._views, self._alerts, self._past, *self._counts.readers.values()):
                 # The readers ride out an outage, and say so.
                 with suppress(ClusterError):
                     reader.look()
@@ -222,7 +225,9 @@ class Exporter:
         self.metrics.replaced_topics.labels(topic=topic).inc()
 
     def _open_topic(self, topic: str) -> TopicReader:
-        return TopicReader(self._settings.kafka, topic)
+        reader = TopicReader(self._settings.kafka, topic)
+        reader.on_replaced = self.metrics.replaced_topics.labels(topic=topic).inc
+        return reader
 
     def _watch_waiting(self) -> None:
         """Until the topics are open: without a view, TidemarkStreamStalled fires."""

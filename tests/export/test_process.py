@@ -166,14 +166,17 @@ def test_an_alert_is_delivered_with_what_it_costs_to_keep_a_broker_down(
 
 def test_alerts_of_a_topic_that_was_created_again_are_new(make: Callable[..., Exporter]) -> None:
     exporter = make({"tidemark.alerts": [[message(0, alert())]]}, {"tidemark.alerts": 50})
-    reader: Any = exporter._alerts
-    reader.on_replaced()
+    for reader in (exporter._alerts, exporter._past, *exporter._counts.readers.values()):
+        reader.on_replaced()
     exporter._read_alerts()
     exporter._refresh()
     found = values(exporter)
     assert found["tidemark_alerts_fired_total east KafkaFollowerLag warning"] == 1
-    assert found["tidemark_export_replaced_topics_total tidemark.alerts"] == 1
-    assert found["tidemark_export_replaced_topics_total tidemark.partition-views"] == 0
+    replaced = {
+        name: found[f"tidemark_export_replaced_topics_total tidemark.{name}"]
+        for name in ("alerts", "dead-letters", "partition-views")
+    }
+    assert replaced == {"alerts": 1, "dead-letters": 1, "partition-views": 0}
 
 
 def test_records_of_unread_topics_are_counted_across_an_outage(

@@ -44,8 +44,8 @@ class TopicReader:
     """The partitions of one topic, in order within a partition. Used by one thread.
 
     Reading begins at the beginning. `fetch` and `read_to_end` raise ClusterError on any failure;
-    `poll`, `caught_up` and `end_now` ride out an outage, which is logged once. `poll` also begins
-    again where the topic is deleted and created again, and calls `on_replaced` then.
+    `poll`, `caught_up` and `end_now` ride out an outage, which is logged once. `poll` and `end_now`
+    also begin again where the topic is deleted and created again, and call `on_replaced` then.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class TopicReader:
     def look(self) -> None:
         """Reads the topic's id, which brokers have from Kafka 2.8 on. Raises ClusterError.
 
-        Where it is another one, `poll` begins again. From any thread.
+        Where it is another one, `poll` and `end_now` begin again. From any thread.
         """
         found = describe_topic(self._connection, self.topic).topic_id
         if found is not None:
@@ -174,9 +174,13 @@ class TopicReader:
     def _fetch_newest(self, timeout_ms: int) -> list[Message]:
         messages = [] if self._is_replaced else self.fetch(timeout_ms)
         # The client begins at the start by itself, where the new topic is shorter than the old one.
-        if not self._is_replaced and not self._goes_back(messages):
-            return messages
-        self._is_replaced = True
+        if any(each.offset < self._next.get(each.partition, 0) for each in messages):
+            self._is_replaced = True
+        self._next.update((each.partition, each.offset + 1) for each in messages)
+        return self._begin_again() if self._is_replaced else messages
+
+    def _begin_again(self) -> list[Message]:
+        """At the start of the topic that took the place of the one before: no message yet."""
         self.beginning = self._offsets(self._consumer.beginning_offsets)
         self.end = self._offsets(self._consumer.end_offsets)
         self.start()
@@ -191,17 +195,14 @@ class TopicReader:
         self.on_replaced()
         return []
 
-    def _goes_back(self, messages: list[Message]) -> bool:
-        back = any(each.offset < self._next.get(each.partition, 0) for each in messages)
-        self._next.update((each.partition, each.offset + 1) for each in messages)
-        return back
-
     def caught_up(self) -> bool:
         """Whether everything up to the end as of the start has been read."""
         return self._unless_interrupted(self._is_at_end) or False
 
     def end_now(self) -> dict[int, int] | None:
         """The current end offsets by partition; None while no broker reports them. May block."""
+        if self._is_replaced:
+            self._unless_interrupted(self._begin_again)
         return self._unless_interrupted(lambda: self._offsets(self._consumer.end_offsets))
 
     def _is_at_end(self) -> bool:
