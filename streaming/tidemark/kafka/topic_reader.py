@@ -77,6 +77,8 @@ class TopicReader:
             auto_offset_reset="earliest",
             fetch_max_wait_ms=POLL_MS,
             max_poll_records=max_records,
+            # Until it is so old, by default 5 minutes, kafka-python asks an old leader for ends.
+            metadata_max_age_ms=10_000,
         )
         try:
             numbers = self._ask(self._consumer.partitions_for_topic, topic)
