@@ -17,6 +17,7 @@ from typing import Final
 import structlog
 
 from tidemark.assess.while_down import SAVES, WHILE_DOWN, cost_of_saving
+from tidemark.core.alert_records import place
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.core.records import Alert, View
 from tidemark.kafka.attempts import Attempts
@@ -342,9 +343,11 @@ class Exporter:
     def _with_costs(self, records: list[tuple[Alert, Position]]) -> list[tuple[Alert, Position]]:
         """With what it costs to keep the broker down that an alert asks to save, where known."""
         views_of = lru_cache(maxsize=None)(self.table.unhealthy_views)
-        for alert, _ in [] if self._waiting else records:
-            asks = alert.labels.get("alertname") in SAVES
-            if asks and (cost := cost_of_saving(alert, views_of)) is not None:
+        asking = [alert for alert, _ in records if alert.labels.get("alertname") in SAVES]
+        # Views may come after the alerts of their pass.
+        led = {place(alert): alert.at for alert in asking if alert.state == "firing"}
+        for alert in [] if self._waiting else asking:
+            if (cost := cost_of_saving(alert, views_of, led)) is not None:
                 alert.annotations[WHILE_DOWN] = cost
         return records
 

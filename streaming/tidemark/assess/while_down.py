@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from tidemark.assess.health import judge_replication
@@ -21,10 +21,13 @@ SAVES: Final = frozenset({LOSS, alert_name("UNCLEAN_ELECTION")})
 ViewsOf = Callable[[str], Iterable[View]]
 
 
-def cost_of_saving(alert: Alert | OpenAlert, views_of: ViewsOf) -> str | None:
+def cost_of_saving(
+    alert: Alert | OpenAlert, views_of: ViewsOf, led_at: Mapping[str, float] | None = None
+) -> str | None:
     """What it costs to leave the broker down whose log the alert asks to save; None: not known.
 
     Of another alert: the loss of which the disk of its broker has, or may have, the records.
+    `led_at`: when partitions (`alert_records.place`) had a leader, by alerts newer than the views.
     """
     views, named = views_of(alert.labels.get("kafka_cluster", "")), alert.labels.get("broker", "")
     if alert.labels.get("alertname") not in SAVES:
@@ -33,17 +36,25 @@ def cost_of_saving(alert: Alert | OpenAlert, views_of: ViewsOf) -> str | None:
     broker = broker_to_save(alert.evidence)
     holders = holder_entries(alert.evidence.get("records_held_by"))
     cut = [each.get("broker") for each in holders if each.get("state") == "cut"]
-    return None if broker is None or broker in cut else while_down(broker, views)
+    return None if broker is None or broker in cut else while_down(broker, views, led_at)
 
 
-def while_down(broker: int, views: Iterable[View]) -> str | None:
+def while_down(
+    broker: int, views: Iterable[View], led_at: Mapping[str, float] | None = None
+) -> str | None:
     """None: no view shows that it is down, or one shows that it answers."""
     placed = [view for view in views if broker in view.assigned]
     seen = [
         (view, replica)
         for view in placed
         for replica in view.replicas
-        if replica.broker == broker and not view.missed_passes
+        if replica.broker == broker
+        and not view.missed_passes
+        and not (
+            view.leaderless
+            and view.at
+            < (led_at or {}).get(f"{view.kafka_cluster}/{view.topic}-{view.partition}", 0.0)
+        )
     ]
     lacking = [
         view
