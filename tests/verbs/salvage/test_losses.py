@@ -41,8 +41,8 @@ def test_losses_of_partitions_that_are_not_saved_are_missing(tmp_path: Path) -> 
         "logs-3 [5, 12) of epochs up to 4: 0 records found: no log of it is saved here.",
         "orders-3 [5, 12) of epochs up to 4: 7 records found, all.",
     ]
-    named = ("--partition", "orders:3")
-    tidemark("salvage", str(tmp_path), "--alerts", file, *named)
+    arguments = ("salvage", str(tmp_path), "--alerts", file, "--partition", "orders:3", "--exposed")
+    assert "[5, 20) of epochs up to 4: 15 records found, all." in tidemark(*arguments).out
 
 
 def test_no_loss_and_losses_of_two_clusters_are_errors(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tidemark.settings import Settings
 from tidemark.verbs.salvage import forms
 from tidemark.verbs.salvage.produce import ORIGIN, Sender, Target
 from tidemark.verbs.salvage.records import LostRecords, SavedRecord, Tally
-from tidemark.verbs.salvage.saved_log import OPEN, LostRange, SavedLog, read_log
+from tidemark.verbs.salvage.saved_log import OPEN, LostRange, SavedLog, held_range, read_log
 
 MAX_LINES: Final = 20
 _TRANSACTIONS: Final = {
@@ -93,10 +93,12 @@ class Run(NamedTuple):
             def progress(path: Path, position: int, length: int) -> None:
                 report(position / length, f"{path.parent.name}/{path.name}")
 
-            for lost in self.wanted:
+            for wanted in self.wanted:
                 logs = [
-                    read_log(folder, lost, progress) for folder in self.saved.get(lost.place, ())
+                    read_log(folder, wanted, progress)
+                    for folder in self.saved.get(wanted.place, ())
                 ]
+                lost = held_range(wanted, logs)
                 reading = LostRecords(lost, logs)
                 for number, record in enumerate(reading):
                     if number % STEP == 0:

@@ -40,12 +40,14 @@ class LostRange(NamedTuple):
 
     `max_epoch`: the newest leader epoch of the lost records; batches of later epochs are the new
     leader's. None where no epoch is known: then a saved log is taken as it is.
+    `exposed`: also what follows the range in a saved log, in these epochs.
     """
 
     place: Place
     start: int
     end: int
     max_epoch: int | None = None
+    exposed: bool = False
 
     @property
     def name(self) -> str:
@@ -59,16 +61,29 @@ class LostRange(NamedTuple):
         """Whether a batch of this epoch may hold lost records. Magic 0 and 1 have no epoch."""
         return self.max_epoch is None or leader_epoch is None or leader_epoch <= self.max_epoch
 
+    def ends_before(self, batch: Batch | SavedBatch) -> bool:
+        """Whether nothing of it is in a batch, nor in those above."""
+        return batch.base_offset >= self.end and not (
+            self.exposed
+            and None not in (self.max_epoch, batch.leader_epoch)
+            and self.may_hold(batch.leader_epoch)
+        )
+
 
 def ranges_of(losses: Iterable[Loss], *, exposed: bool) -> list[LostRange]:
-    """The proven range of each loss; with `exposed` also the one above it."""
-    found = []
-    for loss in losses:
-        end = loss.exposed_to if exposed and loss.exposed_to is not None else loss.end
-        found.append(
-            LostRange((loss.topic, loss.partition), loss.start, end, loss.leader_epoch_before)
-        )
-    return sorted(set(found))
+    """The proven range of each loss; with `exposed` also what the old leader wrote above it."""
+    return sorted(
+        {
+            LostRange(
+                (loss.topic, loss.partition),
+                loss.start,
+                (exposed and loss.exposed_to) or loss.end,
+                loss.leader_epoch_before,
+                exposed,
+            )
+            for loss in losses
+        }
+    )
 
 
 class SavedBatch(NamedTuple):
@@ -120,7 +135,7 @@ def read_log(folder: Path, lost: LostRange, progress: Progress | None = None) ->
         first = max((i for i, (base, _) in enumerate(segments) if base <= lost.start), default=0)
         ends = [base for base, _ in segments[1:]]
         for (base, path), end in list(zip(segments, [*ends, MAX_OFFSET], strict=True))[first:]:
-            if base >= lost.end and not scan.undecided:
+            if base >= lost.end and not (lost.exposed or scan.undecided):
                 break
             with path.open("rb") as log:
                 scan.segment(log, path, (base, end), progress)
@@ -128,6 +143,12 @@ def read_log(folder: Path, lost: LostRange, progress: Progress | None = None) ->
         raise ConfigError(f"cannot read {error.filename}: {error.strerror}.") from None
     scan.mend_epochs()
     return scan.log
+
+
+def held_range(lost: LostRange, logs: Iterable[SavedLog]) -> LostRange:
+    """With `exposed`, up to the end of what the saved logs hold."""
+    held = (log.batches[-1].last_offset + 1 for log in logs if lost.exposed and log.batches)
+    return lost._replace(end=max([lost.end, *held]))
 
 
 class _Scan:
@@ -147,7 +168,7 @@ class _Scan:
                 continue
             if progress is not None:
                 progress(path, found.position, length)
-            if found.batch.base_offset >= self._lost.end and not self.undecided:
+            if self._lost.ends_before(found.batch) and not self.undecided:
                 return
             if found.batch.last_offset >= self._lost.start:
                 self._add(_saved_batch(path, found), found.batch.producer())
@@ -155,7 +176,7 @@ class _Scan:
     def _add(self, batch: SavedBatch, producer: Producer | None) -> None:
         if producer is not None and batch.is_control and producer.id in self.undecided:
             self._decide(producer.id, batch)
-        if batch.base_offset >= self._lost.end:
+        if self._lost.ends_before(batch):
             return
         if not self._lost.may_hold(batch.leader_epoch):
             self.log.newer.append(batch)
