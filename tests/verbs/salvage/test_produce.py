@@ -11,6 +11,7 @@ from kafka import errors as kafka_errors
 
 from tests.verbs.run import tidemark
 from tests.verbs.salvage.logs import batch, log, marker, save, sent
+from tidemark.kafka.topics import TopicState
 from tidemark.settings import Cluster
 from tidemark.verbs.salvage import produce, run
 
@@ -20,10 +21,7 @@ FROM_TO = ("--from", "0", "--to", "13")
 class Producer:
     def __init__(self, partitions: int = 2, refuse: int | None = None) -> None:
         self.sent: list[dict[str, Any]] = []
-        self._partitions, self._refuse = partitions, refuse
-
-    def partitions_for(self, topic: str) -> set[int] | None:
-        return set(range(self._partitions)) or None
+        self.partitions, self._refuse = partitions, refuse
 
     def send(self, topic: str, **record: Any) -> Producer:
         self.sent.append({"topic": topic, **record})
@@ -47,6 +45,9 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
     def connected(**options: Any) -> Producer:
         found = Producer(**options)
         monkeypatch.setattr(produce, "make_producer", lambda *_, **__: found)
+        monkeypatch.setattr(
+            produce, "describe_topic", lambda *_: TopicState(found.partitions or None, denied=False)
+        )
         cluster = Cluster(name="main", bootstrap_servers=["127.0.0.1:1"])
         monkeypatch.setattr(run, "live_cluster", lambda *_: cluster)
         return found

@@ -14,6 +14,7 @@ from kafka import errors as kafka_errors
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import counted
 from tidemark.kafka.client import close_producer, make_producer, reason_of
+from tidemark.kafka.topics import describe_topic
 from tidemark.kafka.unpacking import MAX_UNPACKED_BYTES
 from tidemark.settings import Connection
 from tidemark.verbs.salvage.records import SavedRecord
@@ -68,7 +69,7 @@ class Sender:
     """A producer for one target; the caller closes it. Raises ClusterError."""
 
     def __init__(self, connection: Connection, target: Target) -> None:
-        self._target = target
+        self._connection, self._target = connection, target
         self._pending: deque[tuple[SavedRecord, Any]] = deque()
         self._pending_bytes = 0
         self.acknowledged = self.partitions = 0
@@ -144,12 +145,8 @@ class Sender:
     def count_partitions(self) -> None:
         """Of the target, before anything is sent. Raises ClusterError where it does not exist."""
         topic = self._target.topic
-        try:
-            found = self._producer.partitions_for(topic)
-        except kafka_errors.KafkaError as error:
-            raise ClusterError(f"cannot use topic {topic}: {reason_of(error)}.") from None
-        if not found:
+        self.partitions = describe_topic(self._connection, topic).partitions or 0
+        if not self.partitions:
             raise ClusterError(
                 f"topic {topic} does not exist, or this user may not see it: create it first."
             )
-        self.partitions = len(found)
