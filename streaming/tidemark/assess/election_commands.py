@@ -43,7 +43,8 @@ def election_commands(view: View, choice: Choice, bootstrap: str | None = None) 
     place = f"--topic {shlex.quote(view.topic)} --partition {view.partition}"
     kind = "unclean" if unclean else "preferred"
     election = Command(
-        f"elect broker {choice.broker}" + (", which loses records" if unclean else ""),
+        f"elect broker {choice.broker}"
+        + (f", which {'loses' if choice.committed else 'may lose'} records" if unclean else ""),
         f"kafka-leader-election.sh --bootstrap-server {servers} --election-type {kind} {place}",
     )
     if order == view.assigned:
