@@ -18,12 +18,13 @@ from tidemark.assess.incident.step import (
     KnownHighWatermark,
     KnownReplica,
     Step,
-    alert_title,
+    brief_text,
     is_about,
     newest_span,
 )
 from tidemark.assess.incident.timeline import by_severity
 from tidemark.core.identity import alert_name
+from tidemark.core.links import holder_entries
 from tidemark.core.records import Alert, ReplicaView, View
 
 # The newest ones; older steps only count.
@@ -139,11 +140,15 @@ def _add_alert(steps: dict[int, Step], alert: Alert, start: float, end: float, n
     """Its begin and its end, as far as they are within the incident."""
     if start <= alert.starts_at <= end:
         step = _step(steps, alert.starts_at)
-        if "incident" in alert.labels:
+        if "incident" in alert.labels and not any(
+            each.get("state") == "cut"
+            for each in holder_entries(alert.evidence.get("records_held_by"))
+        ):
             step.alerts.append(replace(alert, state="firing", at=alert.starts_at))
         else:
-            # The text that is known is of a later time: that of a state changes with it.
-            step.changes.append(f"{alert_title(alert)} fires")
+            # The text that is known is of a later time: that of a state changes with it, and that
+            # of a loss when a broker comes back and cuts the records.
+            step.changes.append(f"{brief_text(replace(alert, state='firing'))} fires")
     ended = _end(alert, now)
     if alert.state == "resolved" and start <= ended <= end:
         _step(steps, ended).alerts.append(replace(alert, at=ended))

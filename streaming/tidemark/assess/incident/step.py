@@ -105,11 +105,12 @@ def brief_happenings(step: Step) -> list[str]:
             or (alert.reason not in {"escalated", "folded"} and alert.labels["severity"] != "info")
         )
     )
-    texts = [*(text.partition("; ")[0] for text in step.changes), *map(_brief, shown)]
+    texts = [*(text.partition("; ")[0] for text in step.changes), *map(brief_text, shown)]
     return [printable(text) for text in texts]
 
 
-def _brief(alert: Alert) -> str:
+def brief_text(alert: Alert) -> str:
+    """As in `CRITICAL KafkaOffline`; of a loss also its range."""
     if alert.state == "resolved":
         return f"resolved {_name(alert)}"
     updated = "updated " if alert.state == "update" else ""
