@@ -84,7 +84,7 @@ def _condition(
     starts = (known.log_start_offset or 0, replica.log_start_offset or 0)
     began_anew = cut <= max(starts)
     what = (
-        f"cut {counted(count, 'record')} off its log of {context.name}, from "
+        f"cut at least {counted(count, 'record')} off its log of {context.name}, from "
         f"{known.log_end_offset} to {cut}"
     )
     if began_anew:

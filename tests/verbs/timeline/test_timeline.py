@@ -64,7 +64,7 @@ def test_an_unclean_election_fits_100_columns_and_names_what_matters(
         "CRITICAL KafkaCommittedDataLoss: Broker 1 had the lost records of trace-0 when it last",
         "7 committed records of trace-0 are lost: offsets \\[5, 12)",
         "1 answers again after 9.9 s as a follower of 2 in epoch 2",
-        "Broker 1 cut 7 records off its log of trace-0, from 12 to 5",
+        "Broker 1 cut at least 7 records off its log of trace-0, from 12 to 5",
     ):
         assert named in text, named
 
