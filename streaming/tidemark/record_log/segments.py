@@ -21,7 +21,7 @@ from tidemark.record_log.batches import (
     parse_batch,
 )
 
-_SEGMENT: Final = re.compile(r"(\d{20})\.log")
+_SEGMENT: Final = re.compile(r"(\d{20})\.log(\.deleted)?")
 # A topic and the number of a partition.
 Place = tuple[str, int]
 CUT: Final = "the file ends within a batch"
@@ -42,12 +42,16 @@ class Head(NamedTuple):
         return sys.maxsize if self.batch is None else self.batch.last_offset
 
 
-def segments_of(folder: Path) -> list[tuple[int, Path]]:
-    """Base offset and file of each segment, ascending. Raises OSError."""
+def segments_of(folder: Path, *, removed: bool = False) -> list[tuple[int, Path]]:
+    """Base offset and file of each segment, ascending. Raises OSError.
+
+    `removed`: those that a truncation or retention took off the log. Kafka keeps their files for
+    file.delete.delay.ms (LocalLog.deleteSegmentFiles).
+    """
     return sorted(
         (int(match[1]), entry)
         for entry in folder.iterdir()
-        if (match := _SEGMENT.fullmatch(entry.name)) is not None
+        if (match := _SEGMENT.fullmatch(entry.name)) and bool(match[2]) == removed
     )
 
 

@@ -32,17 +32,18 @@ def test_the_proven_range_and_with_exposed_also_what_is_above_it(tmp_path: Path)
 
 
 def test_losses_of_partitions_that_are_not_saved_are_missing(tmp_path: Path) -> None:
-    save(tmp_path / "orders-3", log(20))
+    cut = save(tmp_path / "orders-3", log(40)) / f"{20:020}.log"
+    # The broker came back and took it off its log.
+    cut.rename(f"{cut}.deleted")
     file = write(
         tmp_path / "alerts.jsonl", [encode_record(loss()), encode_record(loss(topic="logs"))]
     )
-    out = tidemark("salvage", str(tmp_path), "--alerts", file, code=3).out.splitlines()
-    assert out[-2:] == [
+    assert tidemark("salvage", str(tmp_path), "--alerts", file, code=3).out.splitlines()[-2:] == [
         "logs-3 [5, 12) of epochs up to 4: 0 records found: no log of it is saved here.",
         "orders-3 [5, 12) of epochs up to 4: 7 records found, all.",
     ]
     arguments = ("salvage", str(tmp_path), "--alerts", file, "--partition", "orders:3", "--exposed")
-    assert "[5, 20) of epochs up to 4: 15 records found, all." in tidemark(*arguments).out
+    assert "[5, 40) of epochs up to 4: 35 records found, all." in tidemark(*arguments).out
 
 
 def test_no_loss_and_losses_of_two_clusters_are_errors(tmp_path: Path) -> None:

@@ -95,8 +95,9 @@ class Run(NamedTuple):
 
             for wanted in self.wanted:
                 logs = [
-                    read_log(folder, wanted, progress)
+                    read_log(folder, wanted, progress, removed=removed)
                     for folder in self.saved.get(wanted.place, ())
+                    for removed in (False, True)
                 ]
                 lost = held_range(wanted, logs)
                 reading = LostRecords(lost, logs)

@@ -124,17 +124,20 @@ class SavedLog:
     more_faults: int = 0
 
 
-def read_log(folder: Path, lost: LostRange, progress: Progress | None = None) -> SavedLog:
+def read_log(
+    folder: Path, lost: LostRange, progress: Progress | None = None, *, removed: bool = False
+) -> SavedLog:
     """Reads on above the range until every transaction in it is decided, or to the end.
 
+    `removed`: the segments that a truncation took off the log, a log of their own.
     Raises ConfigError where the folder cannot be read, or holds more than MAX_BATCHES batches.
     """
     scan = _Scan(folder, lost)
     try:
-        segments = segments_of(folder)
+        segments = segments_of(folder, removed=removed)
         first = max((i for i, (base, _) in enumerate(segments) if base <= lost.start), default=0)
         ends = [base for base, _ in segments[1:]]
-        for (base, path), end in list(zip(segments, [*ends, MAX_OFFSET], strict=True))[first:]:
+        for (base, path), end in list(zip(segments, [*ends, MAX_OFFSET], strict=False))[first:]:
             if base >= lost.end and not (lost.exposed or scan.undecided):
                 break
             with path.open("rb") as log:
