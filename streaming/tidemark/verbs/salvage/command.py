@@ -44,7 +44,7 @@ _offset = click.IntRange(0, 2**63 - 1)
 @click.option("--from-escrow", is_flag=True, help="Read the escrow instead; alone: list it.")
 @click.option("--losses", is_flag=True, help="Look for the losses in Tidemark's topic of alerts.")
 @click.option("--alerts", metavar="FILE|-", help="Losses in a file of events or alerts instead.")
-@click.option("--exposed", is_flag=True, help="With losses: also what follows each.")
+@click.option("--exposed", is_flag=True, help="With losses: also what the old leader wrote above.")
 @click.option("--from", "start", metavar="OFFSET", type=_offset, help="First offset.")
 @click.option("--to", "end", metavar="OFFSET", type=_offset, help="First offset beyond the range.")
 @click.option(
