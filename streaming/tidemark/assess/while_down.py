@@ -48,13 +48,7 @@ def while_down(
         (view, replica)
         for view in placed
         for replica in view.replicas
-        if replica.broker == broker
-        and not view.missed_passes
-        and not (
-            view.leaderless
-            and view.at
-            < (led_at or {}).get(f"{view.kafka_cluster}/{view.topic}-{view.partition}", 0.0)
-        )
+        if replica.broker == broker and not view.missed_passes and not _is_old(view, led_at or {})
     ]
     lacking = [
         view
@@ -91,4 +85,11 @@ def _only_copy(broker: int, lacking: Iterable[View]) -> str:
     return (
         f" It has the only copy of {only[0]}{more} that can lead: copy in minutes, and start it "
         "even if the copy fails. Not to do so is a decision of the owner of the records."
+    )
+
+
+def _is_old(view: View, led_at: Mapping[str, float]) -> bool:
+    """Whether it shows no leader, and an alert that is newer shows one."""
+    return view.leaderless and view.at < led_at.get(
+        f"{view.kafka_cluster}/{view.topic}-{view.partition}", 0.0
     )
