@@ -37,6 +37,9 @@ SILENT = {broker: {**sample, "error": "timed_out"} for broker, sample in BEHIND.
         ({**SILENT, 1: {"log_end_offset": 107, "size_bytes": 107 * 2**19}}, ALONE, 88),
         # Alone, and all is copied so far: what follows is due.
         ({}, ALONE, 90),
+        # The margin is one of four leader epochs at most; what only the leader has is all of it.
+        ({}, {**ALONE, "lineage": [(n, 90 + n) for n in range(1, 9)]}, 94),
+        (BEHIND, {**ALONE, "lineage": [(n, 90 + n) for n in range(1, 9)]}, 90),
         (BEHIND, {**ALONE, "log_start_offset": 85}, 85),
         # One replica by its assignment, no leader, nothing known.
         (None, {"assigned": [1], **ALONE}, None),

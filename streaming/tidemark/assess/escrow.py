@@ -14,18 +14,28 @@ from tidemark.core.records import ReplicaView, View
 
 # What comes below the others' log ends is read first, so it must not take long.
 MARGIN_BYTES: Final = 1024 * 1024
+# Nor of more leader epochs: views show the ends of the newest eight, and what is older than those
+# once it ends is not known to be needless.
+MARGIN_EPOCHS: Final = 4
 
 
 def copy_from(view: View, margin: int) -> int | None:
     """The first offset of which a second copy is due; None: none is, or that is not known.
 
     It is `margin` records below where the logs of the others end, MARGIN_BYTES at most by the mean
-    size of a record: they may cut their tails. A partition with one replica by its assignment has
-    never had a second copy. A leader without an answer to a sample may still have one to a reader.
+    size of a record, and MARGIN_EPOCHS: they may cut their tails. A partition with one replica by
+    its assignment has never had a second copy. A leader without an answer to a sample may still
+    have one to a reader.
     """
     committed, others = view.high_watermark, _others(view)
-    is_known = not view.missed_passes and view.in_sync_replicas is not None
-    if view.leader is None or committed is None or not others or not is_known or is_doubled(view):
+    if (
+        view.leader is None
+        or committed is None
+        or view.in_sync_replicas is None
+        or view.missed_passes
+        or not others
+        or is_doubled(view)
+    ):
         return None
     death = if_leader_died(view)
     if death is not None and death.election == "eligible" and death.committed is None:
@@ -33,13 +43,13 @@ def copy_from(view: View, margin: int) -> int | None:
     start = committed if death is None or death.committed is None else death.committed.start
     if death is None or not any(each.error is None for each in others):
         # The disks of the others hold what they had at their last answers.
-        ends = [each.log_end_offset for each in others if each.log_end_offset is not None]
+        ends = (each.log_end_offset for each in others if each.log_end_offset is not None)
         start = min(max(ends, default=committed), committed)
     log_start = view.log_start_offset or 0
-    size = next((r.size_bytes for r in view.replicas if r.broker == view.leader), None)
-    if size:
+    if size := next((r.size_bytes for r in view.replicas if r.broker == view.leader), None):
         margin = min(margin, MARGIN_BYTES * ((view.log_end_offset or start) - log_start) // size)
-    return max(start - margin, log_start, 0)
+    reach = [0, *(end for _, end in view.lineage or [])][-1 - MARGIN_EPOCHS :][0]
+    return max(start - margin, min(start, reach), log_start)
 
 
 def is_doubled(view: View) -> bool:
