@@ -197,11 +197,9 @@ class Exporter:
             alerts.look()
             if self.delivery.attach(alerts.end, alerts.topic_id):
                 self._note_replaced(topics.alerts)
+            alerts.on_replaced = partial(self._begin_alerts_again, alerts)
             # The alerts have two readers, and are counted once.
-            alerts.on_replaced, past.on_replaced = (
-                partial(self._begin_alerts_again, alerts),
-                lambda: None,
-            )
+            past.on_replaced = lambda: None
             self._new_from = alerts.end
             alerts.start(self.delivery.starts)
             self._views, self._alerts, self._past = views, alerts, past
@@ -227,7 +225,7 @@ class Exporter:
 
     def _open_topic(self, topic: str) -> TopicReader:
         reader = TopicReader(self._settings.kafka, topic)
-        reader.on_replaced = self.metrics.replaced_topics.labels(topic=topic).inc
+        reader.on_replaced = partial(self._note_replaced, topic)
         return reader
 
     def _watch_waiting(self) -> None:

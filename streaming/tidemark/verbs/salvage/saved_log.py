@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple
@@ -136,8 +137,7 @@ def read_log(
     try:
         segments = segments_of(folder, removed=removed)
         first = max((i for i, (base, _) in enumerate(segments) if base <= lost.start), default=0)
-        ends = [base for base, _ in segments[1:]]
-        for (base, path), end in list(zip(segments, [*ends, MAX_OFFSET], strict=False))[first:]:
+        for (base, path), (end, _) in pairwise([*segments[first:], (MAX_OFFSET, folder)]):
             if base >= lost.end and not (lost.exposed or scan.undecided):
                 break
             with path.open("rb") as log:
