@@ -29,36 +29,35 @@ def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "seeds", "known"),
+    ("kind", "seeds"),
     [
         # Two brokers that are cut off show older epochs for long; the metadata log is ahead.
-        (None, [1200207, 1201535], ()),
+        (None, [1200207, 1201535]),
         # Samples after a record show older eligible replicas, or no reassignment.
-        (None, [1200675, 1201038], ()),
+        (None, [1200675, 1201038]),
         # Recreated while the collector made no pass, then copied to a new replica.
-        ("recreated unseen", [5015, 5050, 5092], ()),
+        ("recreated unseen", [5015, 5050, 5092]),
         # Recreated on another broker within a pass, before elections that were seen, or with an
         # empty epoch 0.
-        (None, [5006362, 5000726, 5001687], ()),
+        (None, [5006362, 5000726, 5001687]),
         # Recreated while the clocks of two collectors differ; elected four times at once; an older
         # leader's record says that it is recovering; a deposed leader counts on.
-        (None, [2000107, 3300345, 129, 3300205, 3300257], ()),
+        (None, [2000107, 3300345, 129, 3300205, 3300257]),
         # Recreated and elected four times within the three seconds that no pass saw; recreated
         # between two collectors, with the leader and the leader epoch of the topic before;
         # recreated while the leader is cut off, which shows the topic before.
-        (None, [1201754, 5008577, 5009905], ()),
+        (None, [1201754, 5008577, 5009905]),
         # Metadata of a backup, without topic ids: all replicas forget epochs, or do not answer, and
         # the topic may count as a new one.
-        (None, [5002798], ()),
+        (None, [5002798]),
         # The same without leader epochs: one number dates two leaderships.
-        (None, [5000087, 5007387], ()),
-        (None, [5002110, 5002981], ("resolved as deleted",)),
+        (None, [5000087, 5007387, 5002110, 5002981]),
     ],
 )
-def test_what_was_false_once_is_not_told(
-    kind: str | None, seeds: list[int], known: tuple[str, ...]
-) -> None:
+def test_what_was_false_once_is_not_told(kind: str | None, seeds: list[int]) -> None:
     campaign = Campaign(kind=kind, every=True)
     for seed in seeds:
         campaign.run(seed)
-    assert {name: of for name, of in campaign.failures.items() if name not in known} == {}
+    failures = {(name, seed) for name, of in campaign.failures.items() for seed, _ in of}
+    # Without an id, a topic whose metadata was restored may count as a new one.
+    assert failures <= {("resolved as deleted", seed) for seed in (5002110, 5002981)}
