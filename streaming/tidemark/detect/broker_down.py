@@ -20,7 +20,6 @@ from tidemark.detect.detector import ClusterContext, Condition, Conditions, Dete
 
 ID = "BROKER_DOWN"
 PAUSE_MS: Final = 5_000.0
-_PART: Final = "it hangs, or closes the connection, before it has answered all"
 _FENCED = {
     None: "",
     True: " The controller has fenced it; it leads no partition.",
@@ -44,7 +43,10 @@ def _condition(
     node = cluster.nodes.get(broker)
     fenced = node.fenced if node is not None else None
     answers, meaning = (
-        ("has answered only a part of the requests", _PART)
+        (
+            "has answered only a part of the requests",
+            "it hangs, or closes the connection, before it has answered all",
+        )
         if seen.answered_part
         else ("has not answered", meaning_of(seen.outcome))
     )

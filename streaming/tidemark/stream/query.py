@@ -144,8 +144,9 @@ def watch(
 ) -> ClusterError | None:
     """Returns when the query has ended or was stopped after its batch.
 
-    With `restart`, it also returns the failure where that was an outage of Kafka, and where the
-    event topic is another one now. Raises TidemarkError when the query or the JVM failed.
+    With `restart`, it also returns the failure where another start may not meet it (`is_outage`),
+    and where the event topic is another one now. Raises TidemarkError when the query or the JVM
+    failed.
     """
     with spark_errors(checkpoint):
         while query.isActive and not stop.wait(POLL_SECONDS):
