@@ -9,7 +9,9 @@ import asyncio
 import binascii
 import hashlib
 import hmac
+import os
 import secrets
+import sys
 import threading
 from base64 import b64decode
 from collections import Counter, OrderedDict
@@ -24,7 +26,10 @@ MAX_WAITING: Final = 64
 # Of each who asks.
 MAX_OF_ONE: Final = 8
 
-# Answers that are remembered: bcrypt takes 50 ms of a core and more.
+# Of the thread that computes them, 0 to 19.
+NICENESS: Final = 10
+
+# Answers that are remembered.
 MAX_REMEMBERED: Final = 100
 # bcrypt does not take more, and a password beyond it is wrong.
 MAX_PASSWORD_BYTES: Final = 72
@@ -36,7 +41,7 @@ class Logins:
     """Used by the server's thread."""
 
     def __init__(self) -> None:
-        self.executor = ThreadPoolExecutor(1, "http-login")
+        self.executor = ThreadPoolExecutor(1, "http-login", _run_behind_others)
         self._waiting: Counter[Hashable] = Counter()
         # One of each who waits is given to the executor, which takes them in their order.
         self._turns: dict[Hashable, asyncio.Lock] = {}
@@ -53,6 +58,12 @@ class Logins:
             self._waiting[who] -= 1
             if not self._waiting[who]:
                 del self._waiting[who], self._turns[who]
+
+
+def _run_behind_others() -> None:
+    """Lowers the priority of this thread: strangers may keep it busy. On Linux, it has its own."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 class BasicAuthentication:

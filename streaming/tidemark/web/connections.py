@@ -49,32 +49,47 @@ class _Sign(NamedTuple):
 class Connections(HTTPServer):
     """Tornado's server, for requests whose bodies are dropped."""
 
+    # Of the answers that are in `_taking`.
+    _untaken_bytes = 0
+
     @functools.cached_property
     def signs(self) -> dict[IOStream, _Sign]:
         """The last one of each open connection, in the order of time."""
         return {}
 
+    @functools.cached_property
+    def _taking(self) -> dict[IOStream, _Sign]:
+        """Those with an answer that is not taken whole, so that no sign looks at all of them."""
+        return {}
+
     def note(self, stream: IOStream, untaken: int = 0, kept_seconds: float = 0.0) -> None:
         """A sign of life. Closes other connections where there are too many, or too slow ones."""
-        self.signs.pop(stream, None)
+        self._forget(stream)
         if stream.closed():
             return
         now = time.monotonic()
-        self.signs[stream] = _Sign(now, untaken, now + kept_seconds)
+        self.signs[stream] = sign = _Sign(now, untaken, now + kept_seconds)
+        if untaken:
+            self._taking[stream] = sign
+            self._untaken_bytes += untaken
         if len(self.signs) > MAX_CONNECTIONS:
-            self.end(min(self.signs, key=lambda each: self.signs[each].kept_until > now))
-        total = sum(sign.untaken for sign in self.signs.values())
-        for each, sign in list(self.signs.items()) if total > MAX_UNTAKEN_BYTES else []:
-            if total <= MAX_UNTAKEN_BYTES or now - sign.at <= SLOW_SECONDS:
+            not_kept = (each for each, sign in self.signs.items() if sign.kept_until <= now)
+            self.end(next(not_kept, next(iter(self.signs))))
+        while self._untaken_bytes > MAX_UNTAKEN_BYTES:
+            slowest, sign = next(iter(self._taking.items()))
+            if now - sign.at <= SLOW_SECONDS:
                 return
-            if sign.untaken:
-                total -= sign.untaken
-                self.end(each)
+            self.end(slowest)
 
     def end(self, stream: IOStream) -> None:
         """Closes a connection; what its client has not taken is dropped."""
-        self.signs.pop(stream, None)
+        self._forget(stream)
         stream.close()
+
+    def _forget(self, stream: IOStream) -> None:
+        self.signs.pop(stream, None)
+        if (sign := self._taking.pop(stream, None)) is not None:
+            self._untaken_bytes -= sign.untaken
 
     def start_request(
         self, _server_conn: object, request_conn: HTTPConnection
@@ -89,7 +104,7 @@ class Connections(HTTPServer):
         respond(request_conn, asked)
 
     def on_close(self, server_conn: object) -> None:
-        self.signs.pop(_stream(server_conn), None)
+        self._forget(_stream(server_conn))
         super().on_close(server_conn)
 
 
