@@ -222,8 +222,9 @@ def test_a_slow_broker_is_not_asked_shortly_before_a_pass(cluster: FakeCluster) 
         return False
 
     leader.hangs = late
-    rest(cluster, lambda: cluster.passes.fast.is_waiting)
-    rest(cluster, lambda: not cluster.passes.fast.is_waiting)
+    paces = cluster.passes.fast._paces
+    rest(cluster, lambda: paces[1].is_asked)
+    rest(cluster, lambda: not paces[1].is_asked)
     leader.requests.clear()
     assert not rest(cluster, lambda: False, seconds=0.25)
     assert fast_requests(leader) == []

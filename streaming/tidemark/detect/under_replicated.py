@@ -5,6 +5,8 @@ Info at first, because a restart causes most of it. After ten minutes it is a wa
 
 from __future__ import annotations
 
+from typing import Any
+
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
@@ -15,23 +17,34 @@ ID = "UNDER_REPLICATED"
 
 
 def evaluate(state: PartitionState, context: Context) -> Conditions:
-    """No condition while restart grace covers every missing replica. Needs no leader."""
+    """Needs no leader."""
+    yield from missing_replicas(ID, state, context)
+
+
+def missing_replicas(
+    identity: str, state: PartitionState, context: Context, danger: str = "", **evidence: Any
+) -> Conditions:
+    """No condition while restart grace covers every missing replica.
+
+    `danger` stands behind how many are in sync; `evidence` is what `identity` shows besides.
+    """
     missing = state.missing
     if not missing or all(context.in_grace(broker) for broker in missing):
         return
     suspected = describe_missing(state, context)
     escalates_ms = context.thresholds.under_replicated_escalates_ms
     yield Condition(
-        severity=context.escalated(ID, escalates_ms),
+        severity=context.escalated(identity, escalates_ms),
         broker=suspected.broker,
         hold_ms=context.while_churning(escalates_ms, missing, suspected.broker),
-        description=f"{context.name} has {count_in_sync(state)}. Missing: {suspected.why}.",
+        description=f"{context.name} has {count_in_sync(state)}{danger}. Missing: {suspected.why}.",
         evidence={
             "assigned": state.assigned,
             "adding": state.adding,
             "in_sync_replicas": state.in_sync_replicas,
             "missing": missing,
             "leader": state.leader,
+            **evidence,
         },
     )
 

@@ -49,17 +49,12 @@ class _Sign(NamedTuple):
 class Connections(HTTPServer):
     """Tornado's server, for requests whose bodies are dropped."""
 
-    # Of the answers that are in `_taking`.
+    # Of all answers.
     _untaken_bytes = 0
 
     @functools.cached_property
     def signs(self) -> dict[IOStream, _Sign]:
         """The last one of each open connection, in the order of time."""
-        return {}
-
-    @functools.cached_property
-    def _taking(self) -> dict[IOStream, _Sign]:
-        """Those with an answer that is not taken whole, so that no sign looks at all of them."""
         return {}
 
     def note(self, stream: IOStream, untaken: int = 0, kept_seconds: float = 0.0) -> None:
@@ -68,18 +63,17 @@ class Connections(HTTPServer):
         if stream.closed():
             return
         now = time.monotonic()
-        self.signs[stream] = sign = _Sign(now, untaken, now + kept_seconds)
-        if untaken:
-            self._taking[stream] = sign
-            self._untaken_bytes += untaken
+        self.signs[stream] = _Sign(now, untaken, now + kept_seconds)
+        self._untaken_bytes += untaken
         if len(self.signs) > MAX_CONNECTIONS:
             not_kept = (each for each, sign in self.signs.items() if sign.kept_until <= now)
             self.end(next(not_kept, next(iter(self.signs))))
+        slow = now - SLOW_SECONDS
         while self._untaken_bytes > MAX_UNTAKEN_BYTES:
-            slowest, sign = next(iter(self._taking.items()))
-            if now - sign.at <= SLOW_SECONDS:
+            first = next(e for e, sign in self.signs.items() if sign.untaken or sign.at >= slow)
+            if self.signs[first].at >= slow:
                 return
-            self.end(slowest)
+            self.end(first)
 
     def end(self, stream: IOStream) -> None:
         """Closes a connection; what its client has not taken is dropped."""
@@ -87,8 +81,7 @@ class Connections(HTTPServer):
         stream.close()
 
     def _forget(self, stream: IOStream) -> None:
-        self.signs.pop(stream, None)
-        if (sign := self._taking.pop(stream, None)) is not None:
+        if (sign := self.signs.pop(stream, None)) is not None:
             self._untaken_bytes -= sign.untaken
 
     def start_request(

@@ -134,11 +134,6 @@ class FastHighWatermarks:
             pattern.fullmatch(watched.topic) for pattern in self._patterns
         )
 
-    @property
-    def is_waiting(self) -> bool:
-        """For the answer of a broker."""
-        return any(pace.is_asked for pace in self._paces.values())
-
     def take_answers(self) -> Counter[int]:
         """Answers by broker since the last call."""
         taken, self._answers = self._answers, Counter()
