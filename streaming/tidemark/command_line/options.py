@@ -60,9 +60,6 @@ command_config_option = click.option(
 class FiniteRange(click.FloatRange):
     """A number within both bounds. click's own range takes `nan`, which no bound excludes."""
 
-    def __init__(self, minimum: float, maximum: float) -> None:
-        super().__init__(minimum, maximum)
-
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
