@@ -58,9 +58,10 @@ def first_sentence(
             "them. Send them again from upstream, or read them from a backup of its disk."
         )
     if leader_before is not None:
+        when = "now" if former is not None and former.answers else "before it starts again"
         return (
             f"Broker {leader_before} led before, and it is unknown whether it has {records}. "
-            f"Copy its log of {name}{_before_it(former)}, from the segment that holds offset "
+            f"Copy its log of {name} {when}, from the segment that holds offset "
             f"{lost[0]} on."
         )
     return (
@@ -105,10 +106,6 @@ def _save(name: str, lost: tuple[int, int], holder: Holder) -> str:
         f"Broker {holder.broker} had {records} when it last answered{at}. Before it starts "
         f"again, {copy}, then start it."
     )
-
-
-def _before_it(former: Holder | None) -> str:
-    return " now" if former is not None and former.answers else " before it starts again"
 
 
 def _bytes(size: int) -> str:

@@ -84,16 +84,14 @@ class TimeLines:
             if len(self._seen) < SEEN and isinstance(event, Observation):
                 self._seen[f"{batch.cluster}/{event.topic}-{event.partition}"] = None
 
-    def _others(self) -> str:
-        return f"; there are {', '.join(self._seen)}" if self._seen else ""
-
     def only(self, kept: str = "") -> tuple[str, Timeline]:
         """Raises ConfigError for several clusters, ClusterError for none."""
         found = {name: line for name, line in self.by_cluster.items() if line.steps}
         place = f"{self._wanted.topic}-{self._wanted.partition}"
         if not found:
+            others = f"; there are {', '.join(self._seen)}" if self._seen else ""
             raise ClusterError(
-                f"{place} was not observed there{self._others()}. Check its name, --cluster and "
+                f"{place} was not observed there{others}. Check its name, --cluster and "
                 f"--since{kept}."
             )
         if len(found) > 1:

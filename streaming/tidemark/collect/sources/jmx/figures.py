@@ -141,7 +141,7 @@ class FigureReader:
         if field is not None:
             self._values[field] = value
             return
-        self._started_at = _seconds(value)
+        self._started_at = value / 1000.0 if 0 < value < 1e14 else None
         if labels.get("id", "").isdecimal() and len(labels["id"]) <= 10:
             self._brokers.add(int(labels["id"]))
 
@@ -198,7 +198,3 @@ def _value(field: str, value: float) -> Any:
     if field == "is_active_controller":
         return bool(value)
     return int(value) if value.is_integer() else None
-
-
-def _seconds(milliseconds: float) -> float | None:
-    return milliseconds / 1000.0 if 0 < milliseconds < 1e14 else None
