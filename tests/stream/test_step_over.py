@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
+import pyspark
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 from structlog.testing import capture_logs
@@ -146,7 +147,9 @@ def check_goes_on(settings: Settings, running: StreamProcess, read: int) -> None
         lambda: sum(int(batch["records"]) for batch in running.lines("batch")) >= read, "pass"
     )
     removal = "events were removed from the topic before they were read"
-    running.wait_for(lambda: bool(running.lines(removal)), "the count")
+    # PySpark 4.1 reports nothing of a batch that a start repeats (SPARK-55271).
+    if not pyspark.__version__.startswith("4.1."):
+        running.wait_for(lambda: bool(running.lines(removal)), "the count")
     assert running.process.poll() is None
 
 
