@@ -37,7 +37,7 @@ def verdict(old: PartitionState, new: PartitionState) -> ElectionVerdict | None:
     return None if election is None else election.verdict
 
 
-COMMITTED = Committed(4, 9, 50.0, 10, 1)
+EARLIER, COMMITTED = Committed(3, 9, 50.0, 10, 1), Committed(4, 9, 50.0, 10, 1)
 
 
 def led(at: float | None = 100.0, **fields: Any) -> PartitionState:
@@ -45,6 +45,11 @@ def led(at: float | None = 100.0, **fields: Any) -> PartitionState:
     former = ReplicaState(1, log_end_offset=10, leader_epoch=4, leads=True, sampled_at=at)
     known = {"observed_at": 100.0, "replicas": [former], "committed": [COMMITTED]}
     return before(**{"leader": 1, **known, **fields})
+
+
+def vacant(**fields: Any) -> PartitionState:
+    """No leader at epoch 4 and nobody in sync; broker 1 led before, and was sampled last."""
+    return led(leader=None, leaderless=True, in_sync_replicas=[], committed=[EARLIER], **fields)
 
 
 def taken_over(at: float = 101.0, end: int = 9, epoch: int = 5) -> PartitionState:

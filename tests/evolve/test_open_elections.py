@@ -13,6 +13,7 @@ from tests.evolve.elections import (
     led,
     taken_over,
     unread,
+    vacant,
     verdict,
 )
 from tidemark.core.leader_epochs import NO_EPOCH, Committed
@@ -20,10 +21,11 @@ from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import OpenElection, SampledLeadership, SparseState
 from tidemark.evolve.elections import (
     RECENT_SECONDS,
+    Election,
     ElectionVerdict,
     is_open,
     judge_election,
-    newly_suspected,
+    newly_decided,
     note_election,
 )
 from tidemark.evolve.sampled_leadership import UNDECIDED_SECONDS
@@ -46,6 +48,12 @@ from tidemark.evolve.sampled_leadership import UNDECIDED_SECONDS
         (led(committed=[]), taken_over(), ElectionVerdict.SUSPECTED),
         (led(leader=None, committed=[]), taken_over(epoch=6), ElectionVerdict.SUSPECTED),
         (led(committed=[Committed(3, 9, 50.0, 10, 1)]), taken_over(), ElectionVerdict.SUSPECTED),
+        # Nobody joins an empty set. Sets that are all empty are of different moments.
+        (vacant(), taken_over(), ElectionVerdict.ELIGIBLE),
+        (vacant(eligible_leader_replicas=None), taken_over(), ElectionVerdict.ELIGIBLE),
+        (vacant(eligible_leader_replicas=[3]), taken_over(), ElectionVerdict.UNCLEAN),
+        (vacant(), taken_over(end=8), ElectionVerdict.SUSPECTED),
+        (vacant(), taken_over(epoch=6), None),
     ],
 )
 def test_a_leader_with_every_record_committed_a_moment_before_had_joined(
@@ -80,23 +88,30 @@ OPENED = led(committed=[WITH_LINEAGE])
         (unread(101.1 + UNDECIDED_SECONDS), True),
     ],
 )
+@pytest.mark.parametrize("members", [[1], []])
 def test_an_election_is_open_until_the_new_leaders_lineage_is_read(
-    later: PartitionState, suspected: bool | None
+    later: PartitionState, suspected: bool | None, members: list[int]
 ) -> None:
-    first, second = folded(OPENED, unread(), later)
-    election = judge_election(OPENED, first)
+    opened = replace(OPENED, leader=1 if members else None, in_sync_replicas=members)
+    first, second = folded(opened, unread(), later)
+    election = judge_election(opened, first)
     assert election is not None
-    assert is_open(OPENED, first, election)
-    assert (newly_suspected(OPENED, first), first.unclean_epoch) == (None, None)
-    found = newly_suspected(first, second)
-    assert (found is not None) is bool(suspected)
+    assert is_open(opened, first, election)
+    assert (newly_decided(opened, first), first.unclean_epoch) == (None, None)
+    found = newly_decided(first, second)
+    # From an empty set it is told, even where it cost nothing.
+    assert (found is not None) is (bool(suspected) or (suspected is False and not members))
     assert second.unclean_epoch == (5 if suspected else None)
-    if suspected is None:
-        assert second.sparse == first.sparse
+    assert (second.sparse == first.sparse) is (suspected is None)
     if found is not None:
-        assert (found.leader, found.epoch_before, found.in_sync_replicas) == (2, 4, [1])
+        judged = ElectionVerdict.SUSPECTED if suspected else ElectionVerdict.ELIGIBLE
+        assert (found[0], found[1].leader, found[1].in_sync_replicas) == (
+            Election(judged, 2, 4, 5),
+            1,
+            members,
+        )
         (third,) = folded(second, replace(later, observed_at=later.observed_at + 1))
-        assert newly_suspected(second, third) is None
+        assert newly_decided(second, third) is None
         assert third.sparse is not None
         assert third.sparse.open_election is None
 

@@ -64,5 +64,4 @@ class LastKnownLeaders:
             if election.kind != KIND or led_at is None or not was_leaderless:
                 continue
             if self._partition.truth.now - led_at >= _LATE_SECONDS:
-                counts[SEEN] += 1
-                counts[TOLD] += key in self._told
+                counts.update([SEEN, TOLD] if key in self._told else [SEEN])

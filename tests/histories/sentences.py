@@ -45,6 +45,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("lacks", r"Committed records that it lacks are lost", _anything),
         ("gap", r"Not every election in between was seen", _anything),
         ("no epochs", r"The metadata has no leader epochs \(Kafka before 2.1\), so", _anything),
+        ("unread", r"No replica was in sync, and which ones", s.eligible_or_last_known),
         ("none left", r"No replica was in sync or eligible", s.none_eligible),
         ("flushed", r"It lost at most what it had not flushed when it stopped", s.lost_its_own),
         ("struck off", r"Either the replicas that were eligible were struck off", s.none_eligible),

@@ -18,7 +18,12 @@ from tidemark.core.partition import PartitionState
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.evolve.broker_answers import is_shutdown_recorded
-from tidemark.evolve.elections import Election, ElectionVerdict, judge_election
+from tidemark.evolve.elections import (
+    Election,
+    ElectionVerdict,
+    judge_election,
+    newly_decided,
+)
 from tidemark.evolve.loss_proof import keeps_committed
 
 # A session ends this much later than the broker's last answer, at most.
@@ -27,7 +32,7 @@ FAILED_BEFORE_SECONDS: Final = 60.0
 
 def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """One condition when the leader was an eligible leader replica."""
-    election = judge_election(before, after)
+    election, sets = newly_decided(before, after) or (judge_election(before, after), before)
     if election is None or election.verdict is not ElectionVerdict.ELIGIBLE:
         return
     last, cluster = _last_members(before), context.cluster
@@ -40,23 +45,25 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
             f", below the minimum of {minimum}: acks=all writes are refused until another "
             "replica catches up"
         )
+    eligible = sets.eligible_leader_replicas
+    shown = "not read" if eligible is None else f"{eligible} when they were read last"
     yield Condition(
         severity="warning" if _failed(before, last, cluster) else "info",
         broker=election.leader,
         epochs=(election.epoch_before, election.epoch_after),
         description=f"Broker {election.leader} leads {context.name} since epoch "
-        f"{election.epoch_after}. The in-sync set was {before.in_sync_replicas} and the eligible "
-        f"leader replicas were {before.eligible_leader_replicas} when they were read last. "
-        f"{_meaning(election, before, after, cluster)}. In sync now: {members}{wait}.",
+        f"{election.epoch_after}. The in-sync set was {sets.in_sync_replicas} and the eligible "
+        f"leader replicas were {shown}. "
+        f"{_meaning(election, sets, after, cluster)}. In sync now: {members}{wait}.",
         evidence={
             "leader": election.leader,
             "leader_epoch_before": election.epoch_before,
             "leader_epoch_after": election.epoch_after,
-            "in_sync_replicas_before": before.in_sync_replicas,
+            "in_sync_replicas_before": sets.in_sync_replicas,
             "in_sync_replicas_after": members,
-            "eligible_leader_replicas_before": before.eligible_leader_replicas,
+            "eligible_leader_replicas_before": eligible,
             "effective_min_in_sync_replicas": minimum,
-            "seen_before_at": before.observed_at,
+            "seen_before_at": sets.observed_at,
         },
     )
 
@@ -65,6 +72,7 @@ def _meaning(
     election: Election, before: PartitionState, after: PartitionState, cluster: ClusterState
 ) -> str:
     """Sampled eligible replicas prove nothing: the set may have shrunk after it was read.
+    Where they were not read before the election, it is not even known that they had the leader.
 
     The controller strikes a broker that stopped uncleanly off it when it registers again
     (ReplicationControlManager.handleBrokerUncleanShutdown), and may elect it nevertheless.
@@ -73,8 +81,9 @@ def _meaning(
         before.last_leader
     ]
     is_known = election.recorded or _stopped_cleanly(election.leader, cluster)
-    if not is_known and last_known == [election.leader]:
-        may_be_unclean = after.unclean_leader_election is not False
+    is_read = election.leader in (before.eligible_leader_replicas or [])
+    if not is_known and (not is_read or last_known == [election.leader]):
+        may_be_unclean = not is_read or after.unclean_leader_election is not False
         return (
             "Either it was still eligible, or it had stopped uncleanly and Kafka elected it as the "
             "last known leader, which lost at most what it had not flushed and which "
@@ -104,11 +113,11 @@ def _last_members(before: PartitionState) -> list[int]:
 def _failed(before: PartitionState, last: list[int], cluster: ClusterState) -> bool:
     """Whether one of the last members was fenced, or did not answer while others did."""
     shrinks = {shrink.broker: shrink for shrink in before.shrinks if shrink.broker in last}
-    for broker, shrink in shrinks.items():
-        failed_at = cluster.seen(broker).failed_at
-        if shrink.cause == ShrinkCause.FENCING or failed_at >= shrink.at - FAILED_BEFORE_SECONDS:
-            return True
-    return False
+    return any(
+        shrink.cause == ShrinkCause.FENCING
+        or cluster.seen(broker).failed_at >= shrink.at - FAILED_BEFORE_SECONDS
+        for broker, shrink in shrinks.items()
+    )
 
 
 DETECTOR = Detector(

@@ -7,10 +7,9 @@ from msgspec.structs import replace
 
 from tidemark.assess.records_held import before_it_starts
 from tidemark.core import activity
-from tidemark.core.leader_epochs import NO_EPOCH, committed_under
+from tidemark.core.leader_epochs import committed_under
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.records import Severity
-from tidemark.core.sparse_state import OpenElection
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import leader_before_epoch
@@ -19,7 +18,7 @@ from tidemark.evolve.elections import (
     ElectionVerdict,
     is_open,
     judge_election,
-    newly_suspected,
+    newly_decided,
 )
 from tidemark.evolve.sampled_leadership import before_election
 
@@ -75,9 +74,9 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     ):
         seen = before_election(before)
         yield _condition(election, seen, context, recorded=recorded)
-    earlier = newly_suspected(before, after)
-    if earlier is not None:
-        yield _condition(_election_of(earlier), _before(earlier), context, recorded=recorded)
+    earlier = newly_decided(before, after)
+    if earlier is not None and earlier[0].verdict is ElectionVerdict.SUSPECTED:
+        yield _condition(*earlier, context, recorded=recorded)
     if recorded and election is None and earlier is None and _is_late(before, after, context):
         yield _recorded_late(after, context)
     loss = after.loss_candidate
@@ -126,24 +125,6 @@ def _is_proven_by_recovering(known: ElectionEvidence) -> bool:
         and before is not None
         and after is not None
         and after - before <= 2
-    )
-
-
-def _election_of(known: OpenElection) -> Election:
-    epochs = (
-        (None, None) if known.epoch_after == NO_EPOCH else (known.epoch_before, known.epoch_after)
-    )
-    return Election(ElectionVerdict.SUSPECTED, known.leader, *epochs)
-
-
-def _before(known: OpenElection) -> PartitionState:
-    """What is known of the partition before an election that was open for a while."""
-    return PartitionState(
-        leader=known.leader_before,
-        in_sync_replicas=known.in_sync_replicas,
-        eligible_leader_replicas=known.eligible,
-        last_known_eligible_leader_replicas=known.last_known,
-        observed_at=known.seen_before_at,
     )
 
 
@@ -225,6 +206,15 @@ def _meaning(known: ElectionEvidence, *, recorded: bool) -> str:
         )
     if known.verdict is ElectionVerdict.SUSPECTED and recorded:
         return _RECOVERING
+    if (
+        known.verdict is ElectionVerdict.SUSPECTED
+        and known.in_sync_replicas_before == []
+        and known.leader_epoch_before == known.leader_epoch_after - 1
+    ):
+        return (
+            "No replica was in sync, and which ones were eligible was not read: it was one of "
+            "them, or the last known leader, or the election was unclean."
+        )
     return _MEANING[known.verdict]
 
 

@@ -6,7 +6,7 @@ from tidemark.core import activity
 from tidemark.core.activity import Activity
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import CheckpointSeen, SparseState
-from tidemark.evolve.elections import newly_suspected
+from tidemark.evolve.elections import newly_decided
 from tidemark.evolve.sampled_leadership import is_led_anew
 
 
@@ -91,7 +91,7 @@ def changes(before: PartitionState, after: PartitionState) -> Activity:
     flags = 0
     if before.leader_epoch != after.leader_epoch or before.leader != after.leader:
         flags |= activity.ELECTION
-    if newly_suspected(before, after) is not None or is_led_anew(before, after):
+    if newly_decided(before, after) is not None or is_led_anew(before, after):
         flags |= activity.ELECTION
     if before.committed[:-1] != after.committed[:-1]:
         flags |= activity.HISTORY

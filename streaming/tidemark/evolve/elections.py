@@ -57,7 +57,8 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     replicas remained in sync.
 
     A leader that joined between two passes is no suspicion: the other members are still there, or
-    its log has every record that was committed.
+    its log has every record that was committed. Without a leader nobody joins an empty set: it was
+    eligible, or the last known leader, where the eligible replicas were not read.
 
     Without leader epochs see `sampled_leadership`.
     """
@@ -76,15 +77,17 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     next_epoch = epoch == known + 1
     joined = next_epoch and _joined_unseen(before, after)
     vacant = before.leader is None and (before.leaderless or not joined)
-    exact = next_epoch and (recorded or (vacant and _agree(sets)))
+    exact = next_epoch and (recorded or vacant)
     verdict = _verdict(sets, leader, exact=exact, recorded=recorded)
     if verdict is ElectionVerdict.SUSPECTED:
         if joined and before.leader is not None:
             return None
-        if _took_over_all(before, after) or _was_about_to_join(before, after):
-            return None
         if _kept_a_member(before, after):
             return None
+        if _had_all(before, after):
+            if members:
+                return None
+            verdict = ElectionVerdict.ELIGIBLE
     if verdict is ElectionVerdict.ELIGIBLE and not exact:
         return None
     return Election(verdict, leader, known, epoch, recorded)
@@ -92,9 +95,7 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
 
 def _judge_without_epochs(before: PartitionState, after: PartitionState) -> Election | None:
     leader = after.leader
-    if leader is None or not is_outside_election(before, after):
-        return None
-    if _took_over_all(before, after) or _was_about_to_join(before, after):
+    if leader is None or not is_outside_election(before, after) or _had_all(before, after):
         return None
     return Election(ElectionVerdict.SUSPECTED, leader, None, None)
 
@@ -120,12 +121,10 @@ def _sets(before: PartitionState, *, recorded: bool) -> _Sets:
         if record.eligible_leader_replicas is not None:
             eligible = record.eligible_leader_replicas
             last_known = record.last_known_eligible_leader_replicas
+    if not (members or eligible or last_known):
+        # A controller never leaves all three empty: they are of different moments.
+        eligible = None
     return _Sets(members, eligible, last_known)
-
-
-def _agree(sets: _Sets) -> bool:
-    """Whether one moment can have had these sets. A controller never leaves all three empty."""
-    return bool(sets.in_sync_replicas or sets.eligible or sets.last_known) or sets.eligible is None
 
 
 def _verdict(sets: _Sets, leader: int, *, exact: bool, recorded: bool) -> ElectionVerdict:
@@ -163,17 +162,36 @@ def note_election(after: PartitionState, before: PartitionState) -> None:
 
 def is_open(before: PartitionState, after: PartitionState, election: Election) -> bool:
     """Whether the lineage of the new leader, which was not read yet, may end a suspicion."""
-    if election.verdict is not ElectionVerdict.SUSPECTED or _is_recorded(after):
-        return False
-    return _reads_lineages(before) and not shows_lineage(after) and _saw_recently(before, after)
+    return (
+        election.verdict is ElectionVerdict.SUSPECTED
+        and not _is_recorded(after)
+        and _reads_lineages(before)
+        and not shows_lineage(after)
+        and _saw_recently(before, after)
+    )
 
 
-def newly_suspected(before: PartitionState, after: PartitionState) -> OpenElection | None:
-    """An election that was open before this observation, and remains suspected by it."""
+def newly_decided(
+    before: PartitionState, after: PartitionState
+) -> tuple[Election, PartitionState] | None:
+    """An election that was open before this observation, and what was known before the election.
+
+    It remains suspected; or it was from an empty in-sync set, and cost nothing that was seen.
+    """
     old, new = before.open_election, after.open_election
-    if old is None or new is None or old.suspected or not new.suspected:
+    if old is None or old.suspected or (new is not None and not new.suspected):
         return None
-    return new
+    if new is None and old.in_sync_replicas != []:
+        return None
+    verdict = ElectionVerdict.ELIGIBLE if new is None else ElectionVerdict.SUSPECTED
+    epochs = (None, None) if old.epoch_after == NO_EPOCH else (old.epoch_before, old.epoch_after)
+    return Election(verdict, old.leader, *epochs), PartitionState(
+        leader=old.leader_before,
+        in_sync_replicas=old.in_sync_replicas,
+        eligible_leader_replicas=old.eligible,
+        last_known_eligible_leader_replicas=old.last_known,
+        observed_at=old.seen_before_at,
+    )
 
 
 def _open(before: PartitionState, after: PartitionState, election: Election) -> OpenElection:
@@ -237,11 +255,9 @@ def _joined_unseen(before: PartitionState, after: PartitionState) -> bool:
     removes a replica only after the added ones are in sync: removed replicas need not answer.
     """
     known, members = before.in_sync_replicas or [], after.in_sync_replicas or []
-    if not known:
-        return False
     if before.assigned and after.leader not in before.assigned:
         known = [broker for broker in known if broker in after.assigned]
-    if not {after.leader, *known} <= set(members):
+    if not before.in_sync_replicas or not {after.leader, *known} <= set(members):
         return False
     answers = [after.replica(broker) for broker in known]
     return all(
@@ -268,6 +284,11 @@ def _kept_a_member(before: PartitionState, after: PartitionState) -> bool:
         and follower.leader_epoch <= known
         for follower in followers
     )
+
+
+def _had_all(before: PartitionState, after: PartitionState) -> bool:
+    """Whether the leader had what was committed a moment before its election: no suspicion."""
+    return _took_over_all(before, after) or _was_about_to_join(before, after)
 
 
 def _took_over_all(before: PartitionState, after: PartitionState) -> bool:
@@ -306,10 +327,11 @@ def _was_about_to_join(before: PartitionState, after: PartitionState) -> bool:
         high_watermark = sampled.committed
     if _is_recorded(after) or _reads_lineages(before) or not _saw_recently(before, after):
         return False
-    if elected is None or elected.error is not None or elected.log_end_offset is None:
-        return False
     return (
         high_watermark is not None
+        and elected is not None
+        and elected.error is None
+        and elected.log_end_offset is not None
         and elected.log_end_offset >= high_watermark
         and elected.leader_epoch == before.leader_epoch
     )
