@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tests.evolve.observations import answer, fold, observation, silent
 from tidemark.core.events import Observation, Replica
-from tidemark.core.leader_epochs import Committed
+from tidemark.core.leader_epochs import Committed, LineageEntries
 from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
 from tidemark.core.sparse_state import (
     FORMER_TOPIC_SECONDS,
@@ -27,6 +27,7 @@ from tidemark.evolve.recreation import (
     RESET_SECONDS,
     apply_resets,
     is_new_topic,
+    is_renumbered,
     may_be_recreated,
     may_mix_topics,
 )
@@ -271,8 +272,8 @@ def test_logs_that_all_end_too_early_may_be_of_a_new_topic(
 def test_after_a_gap_a_log_that_lacks_records_may_be_of_a_new_topic() -> None:
     lost = LossCandidate(0, 1, 0, 90, 90, 7)
     for unwatched, found, may in ((True, lost, True), (True, None, False), (False, lost, False)):
-        sparse = SparseState(resets=[LogReset(1, 10.0, unwatched)])
-        state = replace(first_epoch(), sparse=sparse)
+        resets = [LogReset(1, 10.0, unwatched)]
+        state = replace(first_epoch(), sparse=SparseState(resets=resets))
         # The log ends at 100: it was filled again.
         assert may_be_recreated(state, 90, found) is may
         # A broker without it before has a copy of one that may be new.
@@ -280,10 +281,34 @@ def test_after_a_gap_a_log_that_lacks_records_may_be_of_a_new_topic() -> None:
         assert may_be_recreated(state, 90, found) is may
 
 
+@pytest.mark.parametrize(
+    ("known", "read", "log_start", "fields", "renumbered"),
+    [
+        # Epoch 1 begins at 9, and at 22. Where nothing was deleted, no epoch begins later.
+        ([(0, 9), (1, 30)], [(0, 22), (1, 40)], 0, {}, True),
+        ([(0, 9), (1, 30)], [(0, 22), (1, 40)], 0, {"topic_id": "a"}, False),
+        ([(0, 9), (1, 30)], [(0, 22), (1, 40)], 0, {"compacted": True}, False),
+        ([(0, 9), (1, 30)], [(0, 9), (1, 40)], 0, {}, False),
+        ([(0, 9), (1, 9)], [(0, 22), (1, 40)], 0, {}, False),
+        ([(0, 9), (1, 30)], None, 0, {}, False),
+        # The first epoch of a cache may begin later in one log than in the other.
+        ([(0, 9), (1, 30)], [(0, 22), (1, 40)], 1, {}, False),
+        ([(0, 0), (1, 9), (2, 30)], [(0, 0), (1, 22), (2, 40)], 1, {}, True),
+    ],
+)
+def test_an_epoch_that_begins_at_two_offsets_is_of_two_leaderships(
+    known: LineageEntries,
+    read: LineageEntries | None,
+    log_start: int,
+    fields: dict[str, Any],
+    renumbered: bool,
+) -> None:
+    entry = Committed(1, 30, 1.0, 30, 1, log_start_offset=log_start, lineage=known)
+    assert is_renumbered(PartitionState(committed=[entry], lineage=read, **fields)) is renumbered
+
+
 def test_a_held_observation_leaves_the_other_rare_parts_as_they_are() -> None:
-    before = replace(SEEN, sparse=copy_of(None))
-    assert before.sparse is not None
-    before.sparse.epoch_starts = [EpochStart(5.0, 4)]
+    before = replace(SEEN, sparse=SparseState(epoch_starts=[EpochStart(5.0, 4)]))
     after = copy_of(fold(before, new()).sparse)
     assert (after.mixed_since, after.epoch_starts) == (11.0, [EpochStart(5.0, 4)])
 
@@ -296,9 +321,7 @@ def log_resets(before: PartitionState, event: Observation) -> list[LogReset]:
 
 def test_resets_are_kept_for_a_while() -> None:
     resets = [LogReset(1, 11.0), LogReset(2, 11.0)]
-    after = replace(WITHOUT_ID, sparse=copy_of(None))
-    assert after.sparse is not None
-    after.sparse.resets = resets
+    after = replace(WITHOUT_ID, sparse=SparseState(resets=resets))
     for late, kept in ((0.0, resets), (0.1, [])):
         at = 11.0 + RESET_SECONDS + late
         assert log_resets(after, observation(topic_id=None, observed_at=at)) == kept

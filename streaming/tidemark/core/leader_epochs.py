@@ -166,16 +166,17 @@ def equal_below(
     return 0
 
 
-def begin_apart(one: LineageEntries, other: LineageEntries) -> bool:
+def begin_apart(one: LineageEntries, other: LineageEntries, *, whole: bool = False) -> bool:
     """Whether an epoch with records begins at one offset in one log, and not in the other.
 
-    A leadership begins once, so two have its number: metadata was restored from a backup.
+    A leadership begins once, so two have its number: metadata was restored from a backup. `whole`:
+    no record was ever deleted, so no epoch begins later than it did.
     """
     begins = {
         (epoch, start)
         for lineage in (one, other)
         for (before, start), (epoch, end) in pairwise(lineage)
-        if start < end and certainty_of_end(lineage, before) is EpochEnd.KNOWN
+        if start < end and (whole or certainty_of_end(lineage, before) is EpochEnd.KNOWN)
     }
     return len(dict(begins)) < len(begins)
 

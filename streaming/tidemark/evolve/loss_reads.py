@@ -6,7 +6,7 @@ from tidemark.core.leader_epochs import NO_EPOCH, Committed
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.sparse_state import Suspicion, copy_of
 from tidemark.evolve.loss_proof import find_loss, serving_leader, shows_lineage
-from tidemark.evolve.recreation import may_be_recreated
+from tidemark.evolve.recreation import is_renumbered, may_be_recreated
 
 
 def apply_loss(after: PartitionState, before: PartitionState, *, is_legitimate: bool) -> None:
@@ -29,6 +29,8 @@ def apply_loss(after: PartitionState, before: PartitionState, *, is_legitimate: 
     if after.leader_epoch is None and before.leader_epoch is None and before.leader != after.leader:
         # Without epochs only the leader shows that both reads are of one leadership.
         read = None
+    if found is not None and is_renumbered(after):
+        found = None
     after.loss_candidate = found
     if found is not None:
         if read is not None and _is_second_read(read, found):

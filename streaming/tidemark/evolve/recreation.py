@@ -15,7 +15,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tidemark.core.events import Observation, Replica
-from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries
+from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, begin_apart
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.sparse_state import (
     FORMER_TOPIC_SECONDS,
@@ -140,10 +140,25 @@ def may_be_recreated(state: PartitionState, committed: int, found: LossCandidate
     is_same = not marks or _shares_history(state, state.lineage, before=began_at)
     if is_same or _elected_too_often(state, epoch, marks):
         return False
-    if found is not None and (any(mark.unwatched for mark in marks) or _are_reset_at_once(state)):
+    is_unseen = any(mark.unwatched for mark in marks) or is_renumbered(state)
+    if found is not None and (is_unseen or _are_reset_at_once(state)):
         return True
     answers = [replica for replica in state.replicas if replica.error is None]
     return all((replica.log_end_offset or 0) < committed for replica in answers)
+
+
+def is_renumbered(state: PartitionState) -> bool:
+    """Whether an epoch begins elsewhere in the leader's log than in that of a leader before it.
+
+    Then two leaderships have its number: the topic was created again, or its metadata restored. A
+    topic id shows both; and where records are compacted away, epochs begin later.
+    """
+    whole = not any(entry.log_start_offset for entry in state.committed)
+    return (
+        state.topic_id is None
+        and not state.compacted
+        and any(begin_apart(e.lineage, state.lineage or [], whole=whole) for e in state.committed)
+    )
 
 
 def _elected_too_often(state: PartitionState, epoch: int | None, marks: list[LogReset]) -> bool:
@@ -413,9 +428,8 @@ def _fell(state: PartitionState, sample: Replica) -> bool:
     known = state.by_broker.get(sample.broker)
     if known is None or known.log_end_offset is None or sample.log_end_offset is None:
         return False
-    if (sample.leader_epoch or 0) > (known.leader_epoch or 0):
-        return False
-    return sample.log_end_offset < known.log_end_offset
+    is_elected = (sample.leader_epoch or 0) > (known.leader_epoch or 0)
+    return not is_elected and sample.log_end_offset < known.log_end_offset
 
 
 def _mixed_since(state: PartitionState) -> float | None:
