@@ -169,12 +169,12 @@ def cut_committed(case: Case, match: Match) -> bool:
 
 
 def cut_committed_and_kept(case: Case, match: Match) -> bool:
-    """And the leader has all committed records below the offset."""
+    """And the leader has all below the offset that were committed up to its epoch."""
     if not cut_committed(case, match):
         return False
     below = int(match[2])
     known, offsets = case.truth.committed_at, case.truth.offset_of
-    records = case.committed_in(case.evidence["cut_at"], below)
+    records = case.committed_in(case.evidence["cut_at"], below, case.evidence["leader_epoch_after"])
     records += [r for r in _cut_ids(case, int(match[1])) if r in known and offsets[r] < below]
     return case.holds(int(match[3]), records)
 

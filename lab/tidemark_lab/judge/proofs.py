@@ -48,7 +48,8 @@ class Oracle:
     first: dict[int, tuple[int, int]] = field(default_factory=dict)
     under: int = -1
     topic_id: str | None = None
-    # The newest epoch of a record of the metadata log: what older leaders count is not committed.
+    # The newest epoch of a record of the metadata log. An older leadership is over then: what its
+    # leader counts is not committed, and its log claims nothing, as no leader serves.
     recorded: int = -1
 
     def hear(self, change: MetadataChange) -> None:
@@ -71,7 +72,7 @@ class Oracle:
             entry.high_watermark = max(entry.high_watermark, shown.committed)
             while len(self.entries) > EPOCHS:
                 del self.entries[min(self.entries)]
-        if epoch < max(self.under, epoch):
+        if epoch < max(self.under, self.recorded):
             return
         if epoch > self.under:
             self.under, self.first = epoch, {}
