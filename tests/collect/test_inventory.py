@@ -140,7 +140,7 @@ def test_a_recreated_topic_needs_two_brokers(watched: Inventory) -> None:
             image(2, {"t": {0: metadata(epoch=7), 1: metadata()}}, topic_id="old"),
         ]
     )
-    assert one.recreated == []
+    assert (one.recreated, one.added) == ([], set())
     assert watched.partitions["t", 0].topic_id == "old"
     both = watched.apply(
         [
@@ -148,7 +148,10 @@ def test_a_recreated_topic_needs_two_brokers(watched: Inventory) -> None:
             image(2, {"t": {0: metadata()}}, topic_id="new"),
         ]
     )
-    assert sorted((w.topic_id, w.number) for w in both.recreated) == [("old", 0), ("old", 1)]
+    assert (sorted((w.topic_id, w.number) for w in both.recreated), both.added) == (
+        [("old", 0), ("old", 1)],
+        {"t"},
+    )
     assert [(place, w.topic_id, w.leader_epoch) for place, w in watched.partitions.items()] == [
         (("t", 0), "new", 0)
     ]

@@ -87,7 +87,7 @@ def content(inventory: Inventory) -> Any:
 
 def summary(changes: MetadataChanges) -> Any:
     recreated = sorted((w.topic, w.number, w.topic_id or "") for w in changes.recreated)
-    return changes.replan, changes.new_topics, changes.absent, recreated, changes.reassigned
+    return changes.replan, changes.added, changes.absent, recreated, changes.reassigned
 
 
 @given(rounds(), st.integers(1, 2), st.data())
@@ -126,5 +126,5 @@ def test_a_shard_without_a_partition_of_a_topic_does_not_take_it_for_new_each_ti
     shards = [Inventory(Cluster(name="c", shard=n, shards=2), 4) for n in (0, 1)]
     for at in (1.0, 2.0):
         found = [shard.apply([MetadataImage(1, at, "c", 1, {}, topics)]) for shard in shards]
-        new = sorted(changes.new_topics for changes in found)
+        new = sorted(changes.added for changes in found)
         assert new == ([set(), {"a"}] if at == 1.0 else [set(), set()])

@@ -245,7 +245,7 @@ class PassRunner:
         # A broker that just started may show none.
         if inventory.listed or len(images) > 1 or not inventory.partitions:
             reader.refusals.note(TOPICS, None if inventory.listed else NO_TOPIC)
-        if changes.new_topics:
+        if changes.added:
             reader.read_configurations_again()
         if changes.reassigned:
             reader.list_reassignments(live)

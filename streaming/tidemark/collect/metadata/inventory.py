@@ -47,7 +47,8 @@ class MetadataChanges:
 
     # Requests must be planned again.
     replan: bool = False
-    new_topics: set[str] = field(default_factory=set)
+    # Topics with partitions that were not watched before: their configuration is unknown.
+    added: set[str] = field(default_factory=set)
     # Perhaps deleted: to be confirmed.
     absent: set[str] = field(default_factory=set)
     # Partitions of topics that were deleted and created again.
@@ -128,10 +129,7 @@ class Inventory:
             for number in filter(partial(self.is_own, name), numbers):
                 self._apply_partition(name, number, reports, changes)
             reports_of[name] = reports
-            if name not in known:
-                # A shard may have no partition of it.
-                changes.new_topics |= {name} & self._sizes.keys()
-            elif len(reports) >= 2:
+            if name in known and len(reports) >= 2:
                 complete[name] = numbers
         if complete:
             # A topic that was created again may have fewer partitions.
@@ -245,6 +243,7 @@ class Inventory:
             watched = WatchedPartition(topic, number, newest.topic_id, group, metadata)
             self._sizes[topic] += (topic, number) not in self.partitions
             self.partitions[topic, number] = watched
+            changes.added.add(topic)
             changes.replan = True
         elif metadata.leader_epoch < watched.metadata.leader_epoch:
             # The image is old: an epoch never decreases within one topic id.

@@ -228,7 +228,7 @@ class MetadataReader:
         return self._reassigning if is_recent else None
 
     def read_configurations_again(self) -> None:
-        """In the next pass, for new topics or for want of an answer."""
+        """In the next pass, for new partitions or for want of an answer."""
         self._configurations_at = -math.inf
 
     def confirm_deleted(self, live: Connections, topics: set[str]) -> None:
