@@ -382,24 +382,41 @@ def test_an_empty_partition_is_no_new_topic() -> None:
 
 def test_a_suspicion_leaves_the_other_rare_parts_as_they_are() -> None:
     empty = [answer(b, leads=b == 2, leader_epoch=1, log_end_offset=0) for b in (1, 2)]
-    before = first_epoch()
-    before.sparse = copy_of(None)
-    before.sparse.epoch_starts = [EpochStart(5.0, 0)]
+    before = replace(first_epoch(), sparse=SparseState(epoch_starts=[EpochStart(5.0, 0)]))
     after = copy_of(fold(before, led_again(*empty)).sparse)
     assert after.suspicion == Suspicion(0, 90, 2, 11.0, recreated=True)
     assert [start.epoch for start in after.epoch_starts] == [0, 1]
 
 
-def test_with_an_id_epochs_that_go_back_at_all_replicas_are_those_of_a_backup() -> None:
-    back = {"leader_epoch": 2, "committed": 40, "leader_log_end_offset_before": 40}
+@pytest.mark.parametrize(
+    ("topic_id", "lineage", "former"),
+    [
+        ("a", None, FormerTopic("a", 4, 12.0, restored=True)),
+        # Without an id the leader's log shows whether it is the same topic.
+        (None, [(1, 30), (2, 40)], FormerTopic(None, 4, 12.0, restored=True)),
+        (None, [(1, 31), (2, 40)], None),
+        (None, None, None),
+    ],
+)
+def test_epochs_that_go_back_at_all_replicas_of_a_topic_are_those_of_a_backup(
+    topic_id: str | None, lineage: LineageEntries | None, former: FormerTopic | None
+) -> None:
+    known = {"topic_id": topic_id, "lineage": [(1, 30), (4, 100)], "lineage_complete_from": 0}
+    seen = fold(None, observation(**known))
+    back = known | {
+        "lineage": lineage,
+        "leader_epoch": 2,
+        "committed": 40,
+        "leader_log_end_offset_before": 40,
+    }
     old = observation(samples=[answer(1, leader_epoch=2), answer(2, leader_epoch=2)], **back)
-    held = fold(SEEN, replace(old, observed_at=11.0))
+    held = fold(seen, replace(old, observed_at=11.0))
     assert held.leader_epoch == 4
     after = fold(held, replace(old, observed_at=12.0))
-    assert (after.leader_epoch, after.former_topic) == (2, FormerTopic("a", 4, 12.0, restored=True))
+    assert (after.leader_epoch, after.former_topic) == (2, former)
     # A replica that has not forgotten the epoch shows that the others are late.
     one = observation(samples=[answer(1, leader_epoch=2), answer(2)], **back)
-    late = fold(SEEN, replace(one, observed_at=11.0), replace(one, observed_at=12.0))
+    late = fold(seen, replace(one, observed_at=11.0), replace(one, observed_at=12.0))
     assert (late.leader_epoch, late.former_topic) == (4, None)
 
 

@@ -55,6 +55,9 @@ def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None
         # An epoch begins at two offsets: metadata of a backup, and a topic that was created again
         # while two brokers are cut off. The metadata log ends a leadership before its second read.
         (None, [7200459, 7200397, 7208197]),
+        # Metadata of a backup, without topic ids, and a log that goes on. The policy of a topic
+        # that was created again is not read for long.
+        (None, [9100082, 9100222, 9100063, 9100365]),
         # Last known leaders of partitions whose eligible replicas were not read before: the lineage
         # of the leader is read with it or later, or another broker led when that was read last.
         (None, [7200171, 7200457, 7200570, 7200699, 7201349]),

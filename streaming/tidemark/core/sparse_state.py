@@ -187,10 +187,11 @@ class LogReset(Struct, array_like=True, gc=False):
 class FormerTopic(Struct, array_like=True, gc=False):
     """The topic that had this name before: Kafka gives the id of a deleted topic to no other.
 
-    `restored`: it is the same topic, whose leader epochs went back at all replicas.
+    `restored`: it is the same topic, whose leader epochs went back at all replicas. None: brokers
+    know no id.
     """
 
-    topic_id: str
+    topic_id: str | None
     leader_epoch: int | None
     # When it was replaced, or its id was shown last.
     at: float

@@ -23,8 +23,9 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
             severity="warning",
             description=f"The leader epochs of {context.name} went back from "
             f"{former.leader_epoch} to {state.leader_epoch} at all brokers that answer, and its "
-            "topic id is the same: its metadata was restored from a backup. Nothing that was seen "
-            "before is compared with it. Clients that know a later epoch fail until they restart.",
+            f"{'log goes on' if former.topic_id is None else 'topic id is the same'}: its metadata "
+            "was restored from a backup. Nothing that was seen before is compared with it. Clients "
+            "that know a later epoch fail until they restart.",
             evidence={
                 "leader_epoch_before": former.leader_epoch,
                 "leader_epoch": state.leader_epoch,

@@ -85,8 +85,11 @@ def note_return(state: PartitionState, event: Observation) -> SparseState:
 
 
 def state_of_new_topic(state: PartitionState, event: Observation) -> PartitionState:
-    """The state to begin with, after an observation that `is_new_topic`."""
-    if state.topic_id is None:
+    """The state to begin with, after an observation that `is_new_topic`.
+
+    Without an id, a log that goes on shows that it is the same topic.
+    """
+    if state.topic_id is None and not _shares_history(state, event.lineage):
         return PartitionState()
     restored = not is_other_topic(state, event.topic_id)
     former = FormerTopic(state.topic_id, state.leader_epoch, event.observed_at, restored)
