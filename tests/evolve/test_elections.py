@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tests.evolve.elections import after, before, recorded, verdict
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.sparse_state import MetadataPosition, SparseState
+from tidemark.core.sparse_state import LogReset, MetadataPosition, SparseState
 from tidemark.evolve.elections import Election, ElectionVerdict, judge_election
 
 
@@ -20,7 +20,7 @@ def test_from_no_leader_to_one_outside_of_the_in_sync_set_is_unclean() -> None:
 NONE_IN_SYNC: dict[str, Any] = {"in_sync_replicas": []}
 REPLACED: dict[str, Any] = {"leader": 1, "assigned": [1, 3], "in_sync_replicas": [1, 3]}
 STAYING = ReplicaState(1, log_end_offset=9, leader_epoch=5)
-SILENT = ReplicaState(1, log_end_offset=9, leader_epoch=5, error="refused")
+SILENT, RESET = replace(STAYING, error="refused"), LogReset(2, 1.0, unwatched=True)
 RECOVERING = MetadataPosition(8, 0, 0.0, recovering=True, adjacent=True)
 REASSIGNED: dict[str, Any] = {"leader": 1, "adding": [2], "sparse": recorded(7)}
 
@@ -190,6 +190,8 @@ def joined(*, members: list[int] | None = None, epoch: int = 5, **answer: Any) -
         (before(leader=1), joined(epoch=6), ElectionVerdict.SUSPECTED),
         # No former member is known.
         (before(leader=1, in_sync_replicas=[]), joined(), ElectionVerdict.SUSPECTED),
+        # After a gap, and without a topic id, it may be of a new topic.
+        (before(), after(sparse=SparseState(resets=[RESET])), ElectionVerdict.SUSPECTED),
         # A record that completes a reassignment is a clean election.
         # One record lets the added replica join, removes the others, and elects it.
         (reassigned(), after(sparse=recorded(8)), None),

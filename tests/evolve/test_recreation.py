@@ -56,6 +56,8 @@ def new(*samples: Replica, **fields: Any) -> Observation:
         (False, new(answer(1), answer(2, log_end_offset=1), metadata_at=10.0)),
         # After an election a log may be shorter.
         (False, new(answer(1, log_end_offset=3, leader_epoch=5), leader_epoch=5)),
+        (False, new(answer(1, log_end_offset=3, leader_epoch=5), answer(2))),
+        (True, new(answer(1, log_end_offset=0, leader_epoch=5), answer(2))),
         (False, new(answer(1), answer(2))),
         (False, new(silent(1), silent(2))),
     ],

@@ -62,12 +62,21 @@ def _was_seen_in_sync(case: Case, election: Election) -> bool:
 
 
 def _is_gone(case: Case) -> bool:
-    """Whether the last of the committed records that were cut is in no log."""
-    evidence = case.evidence
+    """Whether the last of the committed records that were cut is in no log.
+
+    A deletion that no sample showed looks the same, and so do records that a deposed leader counted
+    as committed.
+    """
+    evidence, truth = case.evidence, case.truth
     start, end = evidence["cut_at"], evidence["log_end_offset_before"]
     records = case.committed_in(start, end, evidence["leader_epoch_before"])
     logs = [replica.log for replica in case.partition.replicas.values() if replica.log is not None]
-    return any(all(record not in log.ids for log in logs) for record in records)
+    shown = range(max(start, case.sampled_start), end)
+    return (
+        any(all(record not in log.ids for log in logs) for record in records)
+        or any(truth.offset_of[record] in shown for record in truth.deleted)
+        or any(offset in shown for offset in truth.late[case.topic])
+    )
 
 
 def _differs(case: Case) -> bool:

@@ -77,7 +77,8 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     next_epoch = epoch == known + 1
     joined = next_epoch and _joined_unseen(before, after)
     vacant = before.leader is None and (before.leaderless or not joined)
-    exact = next_epoch and (recorded or vacant)
+    # After a gap, and without a topic id, it may be the election of a new topic.
+    exact = next_epoch and (recorded or vacant) and not any(r.unwatched for r in after.resets)
     verdict = _verdict(sets, leader, exact=exact, recorded=recorded)
     if verdict is ElectionVerdict.SUSPECTED:
         if joined and before.leader is not None:

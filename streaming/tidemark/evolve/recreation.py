@@ -411,7 +411,7 @@ def _shows_new_log(state: PartitionState, event: Observation) -> bool:
     metadata was read.
 
     Within a leadership no leader cuts its log, and no truncation empties one. After an election,
-    which shows as a higher epoch at the replica, it may have.
+    which shows as a higher epoch at the replica, it may have cut its log, but not emptied it.
     """
     return any(
         _fell(state, sample)
@@ -432,7 +432,8 @@ def _fell(state: PartitionState, sample: Replica) -> bool:
     if known is None or known.log_end_offset is None or sample.log_end_offset is None:
         return False
     is_elected = (sample.leader_epoch or 0) > (known.leader_epoch or 0)
-    return not is_elected and sample.log_end_offset < known.log_end_offset
+    is_emptied = sample.log_end_offset == sample.log_start_offset
+    return (is_emptied or not is_elected) and sample.log_end_offset < known.log_end_offset
 
 
 def _mixed_since(state: PartitionState) -> float | None:
