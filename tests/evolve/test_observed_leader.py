@@ -226,6 +226,15 @@ def unfenced(*samples: Any) -> dict[str, Any]:
             unfenced(answer(1, high_watermark=85, leads=False)),
             {"high_watermark": None, "committed": []},
         ),
+        # It knows another epoch, or none.
+        (
+            unfenced(answer(1, high_watermark=85, leader_epoch=5)),
+            {"high_watermark": None, "committed": []},
+        ),
+        (
+            unfenced(answer(1, high_watermark=85, leader_epoch=None)),
+            {"high_watermark": 85, "committed": []},
+        ),
         (unfenced(silent(1), answer(2)), {"high_watermark": None, "committed": []}),
         (unfenced(answer(2)), {"high_watermark": None, "committed": []}),
         # A fenced high watermark is committed under its epoch.

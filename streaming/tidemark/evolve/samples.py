@@ -160,10 +160,18 @@ def _apply_lineage(
 
 
 def _apply_high_watermark(after: PartitionState, shown: int | None, read_at: float) -> None:
-    """`read_at`: when the leader was read; a broker that hangs stretches passes."""
+    """`read_at`: when the leader was read; a broker that hangs stretches passes.
+
+    One that knows another epoch may still have the log of a deleted topic.
+    """
     if shown is None:
         leader = after.replica(after.leader)
-        if leader is not None and leader.error is None and leader.leads is not False:
+        if (
+            leader is not None
+            and leader.error is None
+            and leader.leads is not False
+            and leader.leader_epoch in (None, after.leader_epoch)
+        ):
             shown = leader.high_watermark
     if shown is not None and (after.high_watermark is None or shown > after.high_watermark):
         after.high_watermark, after.high_watermark_moved_at = shown, read_at
