@@ -79,7 +79,8 @@ def _why_not(case: Case, offset: int, epoch: int | None, lost: frozenset[int]) -
         if epoch is None or truth.restored or truth.epoch_of[r] <= epoch
     ]
     missing = [r for r in records if r in lost]
-    case.claimed.update(missing)
+    # A claim of what was deleted unseen holds when it is back in a log, and is lost once more.
+    case.claimed.update(missing or truth.deleted.keys() & set(records))
     if missing:
         return None
     if records and truth.compacted.issuperset(records):
