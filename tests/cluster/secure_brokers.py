@@ -25,6 +25,7 @@ from kafka.admin import (
 
 from tests.certificates import Authority
 from tests.cluster.token_endpoint import AUDIENCE, ISSUER, TokenEndpoint
+from tests.http_server import serving
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.ports import free_ports
 
@@ -124,7 +125,7 @@ def secure_listeners(folder: Path) -> Iterator[SecureListeners]:
     """Certificates and a running token endpoint, in a folder of their own."""
     authority = Authority(folder)
     clients = {user: SECRET for user, listener in USERS.items() if listener == "OAUTH"}
-    with TokenEndpoint(authority, clients) as endpoint:
+    with serving(TokenEndpoint(authority, clients)) as endpoint:
         yield SecureListeners(authority, endpoint)
 
 

@@ -18,6 +18,7 @@ from tests.cluster.secure_brokers import SecureListeners, create_users, grant
 from tests.cluster.token_endpoint import TokenEndpoint
 from tests.conftest import ROOT
 from tests.delivery.services import free_port
+from tests.http_server import serving
 from tests.processes import start_logged
 from tidemark.core.extras import WHEEL, install_command
 from tidemark_lab.brokers.cluster import LocalCluster
@@ -98,7 +99,7 @@ class Walk:
 
 def test_two_secure_clusters_run_from_the_readme_in_15_minutes(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "secure")
-    with TokenEndpoint(authority, {}) as endpoint:
+    with serving(TokenEndpoint(authority, {})) as endpoint:
         listeners = [SecureListeners(authority, endpoint) for _ in PLACEHOLDERS]
         clusters = [
             LocalCluster(

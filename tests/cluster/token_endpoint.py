@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import base64
 import json
-import ssl
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs
 
 from tests.certificates import Authority, openssl
+from tests.http_server import Handler, use_tls
 
 AUDIENCE, ISSUER, KEY_ID = "kafka", "https://issuer.example.org", "one"
 SECONDS = 600
 
 
-class TokenEndpoint:
+class TokenEndpoint(ThreadingHTTPServer):
     """`issued` counts the tokens. `clients`: name -> secret; the name becomes the token's `sub`."""
 
     def __init__(self, authority: Authority, clients: dict[str, str]) -> None:
+        super().__init__(("127.0.0.1", 0), _Tokens)
         self._folder, self._clients, self.issued = authority.folder, clients, 0
         openssl(self._folder, "genrsa", "-out", "token.key", "2048")
         modulus = openssl(self._folder, "rsa", "-noout", "-modulus", "-in", "token.key")
@@ -30,11 +30,8 @@ class TokenEndpoint:
         self.keys.write_text(
             json.dumps({"keys": [{**key, "n": _base64(number), "e": "AQAB"}]}), encoding="utf-8"
         )
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*authority.issue("token-endpoint", "127.0.0.1"))
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self.url = f"https://127.0.0.1:{self._server.server_address[1]}/token"
+        use_tls(self, authority, "token-endpoint")
+        self.url = f"https://127.0.0.1:{self.server_port}/token"
 
     def answer(self, authorization: str, form: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
         """Status and document; 401 for a client that it does not know."""
@@ -60,33 +57,15 @@ class TokenEndpoint:
         )
         return f"{signed}.{_base64(signature)}"
 
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+class _Tokens(Handler):
+    server: TokenEndpoint
 
-
-def _handler(endpoint: TokenEndpoint) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            status, document = endpoint.answer(
-                self.headers.get("Authorization", ""), parse_qs(body)
-            )
-            content = json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_arguments: object) -> None:
-            pass
-
-    return Handler
+    def do_POST(self) -> None:
+        form = parse_qs(self.body().decode())
+        status, document = self.server.answer(self.headers.get("Authorization", ""), form)
+        content = json.dumps(document).encode()
+        self.reply(status, content, **{"Content-Type": "application/json"})
 
 
 def _base64(data: bytes) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any, Final, Literal, get_args
 
 import requests
 
+from tests.http_server import Handler
 from tidemark_lab.brokers.receiver import ReceivedAlert, WebhookReceiver, parse_alerts
 
 # refuse: nothing listens. hang: no answer until it is up. close: the connection ends unanswered.
@@ -94,8 +95,7 @@ class _Failing(ThreadingHTTPServer):
         self.kind, self.elsewhere = kind, elsewhere
         self.ended = threading.Event()
         super().__init__(("127.0.0.1", port), _Handler)
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def close(self) -> None:
         self.shutdown()
@@ -106,11 +106,11 @@ class _Failing(ThreadingHTTPServer):
         """Silent: a client that gave up waiting is what is tested."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: _Failing
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.body()
         self.close_connection = True
         if self.server.kind == "close":
             return
@@ -118,11 +118,5 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.ended.wait()
             return
         with suppress(OSError):
-            self.send_response(int(self.server.kind))
-            if self.server.kind == "302":
-                self.send_header("Location", self.server.elsewhere)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
+            to = {"Location": self.server.elsewhere} if self.server.kind == "302" else {}
+            self.reply(int(self.server.kind), b"", **to)

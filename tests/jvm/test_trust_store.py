@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ssl
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.certificates import Authority
 from tests.conftest import need
+from tests.http_server import Handler, serving, use_tls
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm.jars import pyspark_jars
 from tidemark.jvm.java import find_java
@@ -47,28 +46,16 @@ def registry(authority: Authority) -> Iterator[tuple[str, list[str]]]:
     """An empty registry over TLS: its address, and the paths that were asked."""
     asked: list[str] = []
 
-    class Empty(BaseHTTPRequestHandler):
+    class Empty(Handler):
         def do_HEAD(self) -> None:
             asked.append(self.path)
             self.send_error(404)
 
-        do_GET = do_HEAD  # noqa: N815
+        do_GET = do_HEAD
 
-        def log_message(self, *_: object) -> None:
-            """Prints nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Empty)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*authority.issue("registry", "127.0.0.1"))
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Empty)) as server:
+        use_tls(server, authority, "registry")
         yield f"https://127.0.0.1:{server.server_port}/", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.mark.parametrize("trusted", [True, False])

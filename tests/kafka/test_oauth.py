@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import SaslMechanismOAuth
 
+from tests.http_server import Handler, serving
 from tidemark.core.errors import ConfigError
 from tidemark.kafka import oauth
 from tidemark.kafka.oauth import with_token_provider
@@ -30,24 +30,13 @@ def endpoint(status: int, body: bytes) -> Iterator[tuple[str, list[tuple[str, st
     """Its URL, and the (Authorization, form) of each request."""
     seen: list[tuple[str, str]] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Endpoint(Handler):
         def do_POST(self) -> None:
-            form = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            seen.append((self.headers["Authorization"], form))
-            self.send_response(status)
-            self.send_header("Location", "http://127.0.0.1:1/")
-            self.end_headers()
-            self.wfile.write(body)
+            seen.append((self.headers["Authorization"], self.body().decode()))
+            self.reply(status, body, Location="http://127.0.0.1:1/")
 
-        def log_message(self, *_: Any) -> None: ...
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
+    with serving(HTTPServer(("127.0.0.1", 0), Endpoint)) as server:
         yield f"http://127.0.0.1:{server.server_port}/token", seen
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def provider(folder: Path, url: str) -> Any:

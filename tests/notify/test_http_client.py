@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import certifi
 import pytest
 from standardwebhooks.webhooks import Webhook
 
+from tests.http_server import Handler, serving
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Alertmanager, Receiver, Route
 from tidemark.web.http_client import (
@@ -73,31 +74,20 @@ class Hook(HTTPServer):
     seen: list[tuple[dict[str, str], bytes]]
 
 
-class Handler(BaseHTTPRequestHandler):
+class HookHandler(Handler):
+    server: Hook
+
     def do_POST(self) -> None:
         server = self.server
-        assert isinstance(server, Hook)
-        server.seen.append(
-            (dict(self.headers.items()), self.rfile.read(int(self.headers["Content-Length"])))
-        )
-        self.send_response(server.status)
-        for name, value in {"Content-Length": str(len(server.answer)), **server.extra}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(server.answer)
-
-    def log_message(self, *_: Any) -> None:
-        pass
+        server.seen.append((dict(self.headers.items()), self.body()))
+        self.reply(server.status, server.answer, **server.extra)
 
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
-    server = Hook(("127.0.0.1", 0), Handler)
-    server.seen = []
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with serving(Hook(("127.0.0.1", 0), HookHandler)) as server:
+        server.seen = []
+        yield server
 
 
 def receiver(server: Hook, **changes: Any) -> Receiver:

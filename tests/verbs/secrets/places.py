@@ -14,7 +14,8 @@ import bcrypt
 
 from tests.certificates import Authority, openssl
 from tests.delivery.services import free_port
-from tests.verbs.secrets.servers import SecureBroker, repeating
+from tests.http_server import serving
+from tests.verbs.secrets.servers import Repeating, SecureBroker
 
 VARIABLE: Final = "TIDEMARK_KAFKA_CLIENT"
 USER: Final = "prometheus"
@@ -55,7 +56,7 @@ class Stage:
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         self.folder = folder
-        self.web = stack.enter_context(repeating(SECRETS["OAuth token"]))
+        self.web = stack.enter_context(serving(Repeating(SECRETS["OAuth token"])))
         self.brokers = {
             "events": SecureBroker("PLAIN"),
             "plain": SecureBroker("PLAIN"),

@@ -6,16 +6,14 @@ import contextlib
 import json
 import ssl
 import struct
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from tests.collect.fake_broker import VERSIONS, FakeBroker, Log
+from tests.http_server import Handler
 
 HANDSHAKE, AUTHENTICATE = 17, 36
 REFUSED = 58
@@ -80,7 +78,7 @@ class Repeating(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, token: str) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", 0), RepeatingHandler)
         self.token, self.learned = token, ""
 
     @property
@@ -88,31 +86,17 @@ class Repeating(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
 
-class Handler(BaseHTTPRequestHandler):
+class RepeatingHandler(Handler):
     server: Repeating
 
     def do_POST(self) -> None:
         asked = f"{self.command} {self.path} {' '.join(map(str, self.headers.values()))}"
         self.server.learned += f"{asked}\n"
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.body()
         is_token = self.path == "/token"
         text = json.dumps({"access_token": self.server.token}) if is_token else f"Cannot {asked}"
         content = text.encode() + (b"" if is_token else body)
-        self.send_response(200 if is_token else 404)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        self.reply(200 if is_token else 404, content)
 
     def do_GET(self) -> None:
         self.do_POST()
-
-    def log_message(self, *_arguments: object) -> None:
-        pass
-
-
-@contextmanager
-def repeating(token: str) -> Iterator[Repeating]:
-    with Repeating(token) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield server
-        server.shutdown()
