@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+import structlog
 from hypothesis import Phase, settings
 
 from tests.sections import SECTIONS
 from tidemark.core.errors import TidemarkError
+from tidemark.kafka.client_log import show_client_log
 
 ROOT = Path(__file__).parent.parent
 IN_CI = os.environ.get("CI") == "true"
@@ -57,6 +60,17 @@ def missing(reason: str) -> NoReturn:
     if IN_CI:
         pytest.fail(f"with CI=true no tool may be missing: {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def logs_as_before() -> Iterator[None]:
+    """The logs of the process and of kafka-python, which verbs configure."""
+    logger = logging.getLogger("kafka")
+    before = logger.level, logger.propagate
+    yield
+    show_client_log("none")
+    logger.level, logger.propagate = before
+    structlog.reset_defaults()
 
 
 def section_of(path: Path) -> str:

@@ -3,16 +3,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import structlog
 
 from tests.collect.fake_cluster import FakeCluster
 
 
 @pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
+def _logs(logs_as_before: None) -> None:
     """A verb configures logs for its process, here on the standard error of the test."""
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -18,14 +17,7 @@ from tidemark.logs import configure_logs
 SECRET = "hunter2hunter2"
 
 
-@pytest.fixture(autouse=True)
-def restore() -> Iterator[None]:
-    logger = logging.getLogger("kafka")
-    before = logger.level, logger.propagate
-    yield
-    show_client_log("none")
-    logger.level, logger.propagate = before
-    structlog.reset_defaults()
+pytestmark = pytest.mark.usefixtures("logs_as_before")
 
 
 def test_it_is_silent_unless_a_level_is_given(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 import yaml
 
 from tests.certificates import openssl
@@ -16,13 +14,6 @@ from tests.verbs.run import tidemark
 
 MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
 SECRET = "hunter2"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def logs_as_before() -> Iterator[None]:
-    """Verbs configure the logs of the whole process."""
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +46,7 @@ def test_there_are_enough() -> None:
     assert len(MISTAKES) >= 80
 
 
+@pytest.mark.usefixtures("logs_as_before")
 @pytest.mark.parametrize("mistake", MISTAKES, ids=[str(index) for index in range(len(MISTAKES))])
 def test_a_mistake_is_one_line_with_a_cure(
     mistake: dict[str, Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import subprocess
@@ -14,12 +13,10 @@ from typing import Final
 
 import pytest
 import requests
-import structlog
 
 from tests.processes import descendants
 from tests.verbs.run import outcome
 from tests.verbs.secrets.places import PLACES, SECRETS, USER, VARIABLE, Stage, leaks
-from tidemark.kafka.client_log import show_client_log
 from tidemark_lab.brokers.wait import wait_until
 
 SECONDS: Final = 60.0
@@ -147,17 +144,6 @@ def test_a_long_running_verb_shows_no_secret(stage: Stage, verb: str, places: se
     assert [(name, leaks(text)) for name, text in [*found, ("log", log)] if leaks(text)] == []
 
 
-@pytest.fixture
-def own_log() -> Iterator[None]:
-    """The log of the process and of kafka-python as before."""
-    logger = logging.getLogger("kafka")
-    before = logger.level, logger.propagate
-    yield
-    show_client_log("none")
-    logger.level, logger.propagate = before
-    structlog.reset_defaults()
-
-
 def printed_by(words: list[str]) -> bytes:
     """All that a verb prints and logs, and its exit status."""
     code, shown = outcome(*words)
@@ -165,7 +151,7 @@ def printed_by(words: list[str]) -> bytes:
 
 
 def test_no_other_verb_shows_a_secret(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, own_log: None
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, logs_as_before: None
 ) -> None:
     # What these brokers do not answer is not waited for.
     for module in ("verbs.check_config.reach", "verbs.safe_to_stop.command"):
