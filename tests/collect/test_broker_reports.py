@@ -113,9 +113,12 @@ def test_a_cluster_that_shows_no_topic_is_not_called_a_refusal(cluster: FakeClus
     assert refused[TOPICS] == (NO_TOPIC,)
     line = refusal_line(TOPICS, refused[TOPICS])
     assert line.startswith("no topic in the metadata: no topic is visible")
-    assert refusal_summary({TOPICS: (NO_TOPIC,)}) == f"{NO_TOPIC} (docs/permissions.md)"
+    where = "(docs/permissions.md of `tidemark assets`)"
     both = {TOPICS: (NO_TOPIC,), RECORDS: ("X",)}
-    assert refusal_summary(both) == f"{NO_TOPIC}; refused: records (docs/permissions.md)"
+    assert [refusal_summary(each) for each in ({TOPICS: (NO_TOPIC,)}, both)] == [
+        f"{NO_TOPIC} {where}",
+        f"{NO_TOPIC}; refused: records {where}",
+    ]
     assert refusal_line(RECORDS, ("X",)).startswith("records refused (X): high watermarks")
     collector: Any = SimpleNamespace(
         cluster=SimpleNamespace(name="c"), passes=cluster.passes, _refused={}

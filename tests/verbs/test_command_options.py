@@ -56,9 +56,13 @@ def options(command: click.Command) -> dict[str, click.Option]:
     }
 
 
-def texts(path: Path) -> Iterator[str]:
+def texts(path: Path, *, docstrings: bool = True) -> Iterator[str]:
     """The literal texts of a module; {} where a value goes."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = [] if docstrings else [e.value for e in ast.walk(tree) if isinstance(e, ast.Expr)]
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
         if isinstance(node, ast.JoinedStr):
             yield "".join(str(getattr(part, "value", "")) for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -81,6 +85,16 @@ def test_every_command_in_a_message_is_one_with_its_options_and_their_words() ->
                     kind = known[flag].type
                     assert not isinstance(kind, click.Choice) or value in kind.choices, command
     assert found >= 20
+
+
+def test_a_message_that_names_a_document_says_where_an_installed_one_is() -> None:
+    shipped, found = {path for path, _ in list_assets()}, 0
+    for path in chain.from_iterable((ROOT / part).rglob("*.py") for part in SOURCES):
+        for text in texts(path, docstrings=False):
+            named = set(re.findall(r"docs/[\w-]+\.(?:md|yaml)", text)) - {text}
+            found += len(named)
+            assert named <= shipped and ("tidemark assets" in text) >= bool(named), text
+    assert found >= 8
 
 
 def test_every_verb_that_connects_takes_the_properties_of_kafkas_tools_but_two() -> None:

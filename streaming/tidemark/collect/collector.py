@@ -136,7 +136,8 @@ class Collector(threading.Thread):
                     what=what,
                     reason=", ".join(reasons),
                     meaning=ASKED[what],
-                    cure="docs/permissions.md has the rights and the commands that grant them",
+                    cure="docs/permissions.md of `tidemark assets` has the rights, and the "
+                    "commands that grant them",
                 )
         for what in self._refused.keys() - refused.keys():
             log.info("brokers answer again", cluster=self.cluster.name, what=what)

@@ -29,7 +29,7 @@ TIMESTAMP_TYPE: Final = "LogAppendTime"
 FIRST_WITHOUT_CREATION: Final = 4
 DAY_MS: Final = 24 * 3_600_000
 # How the number of partitions of the event topic is changed.
-PROCEDURE: Final = 'docs/operations.md, "Change the number of groups"'
+PROCEDURE: Final = 'docs/operations.md of `tidemark assets`, "Change the number of groups"'
 
 log = structlog.get_logger()
 
@@ -210,7 +210,7 @@ def absence(connection: Connection, name: str) -> str:
 def denial(name: str) -> str:
     return (
         f"the user may not describe topic {name}, so it is not known whether it exists. "
-        "Grant the rights of docs/permissions.md, or check topics.prefix."
+        "Grant the rights of docs/permissions.md (`tidemark assets`), or check topics.prefix."
     )
 
 

@@ -123,7 +123,10 @@ def alerts_problem(text: str) -> str | None:
         f"kafka{word}", names, n=1, cutoff=cutoff
     )
     hint = f"; did you mean `{names[close[0]]}`?" if close else ""
-    return f"it matches no alert that receivers get (docs/alerts.md lists them){hint}"
+    return (
+        "it matches no alert that receivers get "
+        f"(docs/alerts.md of `tidemark assets` lists them){hint}"
+    )
 
 
 def detector_problem(text: str) -> str | None:

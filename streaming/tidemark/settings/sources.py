@@ -164,7 +164,7 @@ def _convert(document: dict[str, Any], where: str, given: Mapping[str, str]) -> 
     except RecursionError:
         option, problem = "", "it is nested too deeply"
     text = _located(where, given, option, problem)
-    raise ConfigError(f"{text} docs/reference-config.yaml lists every option.")
+    raise ConfigError(f"{text} docs/reference-config.yaml of `tidemark assets` lists every option.")
 
 
 def _located(where: str, given: Mapping[str, str], option: str, problem: str) -> str:

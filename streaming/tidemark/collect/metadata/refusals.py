@@ -81,7 +81,7 @@ def refusal_summary(refused: Mapping[str, tuple[str, ...]]) -> str:
     names = [what for what, reasons in refused.items() if reasons != (NO_TOPIC,)]
     parts = [NO_TOPIC] if len(names) < len(refused) else []
     parts += [f"refused: {', '.join(names)}"] if names else []
-    return f"{'; '.join(parts)} (docs/permissions.md)"
+    return f"{'; '.join(parts)} (docs/permissions.md of `tidemark assets`)"
 
 
 def check_authorized(error: int) -> None:

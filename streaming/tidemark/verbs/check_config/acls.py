@@ -128,7 +128,8 @@ def all_commands(settings: Settings) -> Iterator[str]:
         yield f"# cluster {cluster.name}: everything"
         yield from (command(cluster, grant) for grant in FULL)
         yield (
-            f"# cluster {cluster.name}: Describe only; docs/permissions.md has what is unknown then"
+            f"# cluster {cluster.name}: Describe only; docs/permissions.md of `tidemark assets` "
+            "has what is unknown then"
         )
         yield from (command(cluster, grant) for grant in DESCRIBE_ONLY)
     yield "# Tidemark's own topics: creation, at the first start"
@@ -140,7 +141,10 @@ def all_commands(settings: Settings) -> Iterator[str]:
         yield f"# Tidemark's own topics: {', '.join(verbs)}, optional: {purpose}"
         yield command(settings.kafka, grant)
     if settings.escrow.topics:
-        yield "# Tidemark's own topics: escrow; docs/escrow.md says who can read the copies"
+        yield (
+            "# Tidemark's own topics: escrow; docs/escrow.md of `tidemark assets` says who can "
+            "read the copies"
+        )
         yield from (command(settings.kafka, grant) for grant in escrow_grants(settings))
     connections = (settings.kafka, *settings.clusters)
     if any(principal(connection) == UNKNOWN_PRINCIPAL for connection in connections):

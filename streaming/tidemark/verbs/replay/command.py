@@ -86,7 +86,8 @@ def read_detection(path: Path) -> Detection:
         return load_settings(None, {}, {"detect": document}).detect
     if "detect" not in document:
         raise ConfigError(
-            f"{path} has no section `detect`; docs/reference-config.yaml lists its options."
+            f"{path} has no section `detect`; docs/reference-config.yaml of `tidemark assets` "
+            "lists its options."
         )
     return load_settings(path, {}).detect
 

@@ -263,7 +263,7 @@ _REASONS: Final = {
     OFFSET_OUT_OF_RANGE: "has a log that ends below the records read before",
     CLUSTER_AUTHORIZATION_FAILED: (
         "denies ClusterAction on the cluster; grant it to the collector's user "
-        "(docs/permissions.md says what it allows)"
+        "(docs/permissions.md of `tidemark assets` says what it allows)"
     ),
     UNKNOWN_TOPIC_OR_PARTITION: "is not a controller's listener",
     UNKNOWN_TOPIC_ID: "is a broker's listener; give that of the controllers",
