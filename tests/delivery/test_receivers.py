@@ -10,9 +10,9 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
-from threading import Thread
+from http.server import HTTPServer
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from urllib.parse import urlsplit
 
 import jsonschema
 import pytest
@@ -22,6 +22,7 @@ import yaml
 from tests.conftest import ROOT, need
 from tests.delivery.services import RealAlertmanager, wait_for
 from tests.export.make import alert
+from tests.http_server import Handler, serving
 from tidemark.settings import Notify
 from tidemark_exporters.notify.payload import alertmanager_alert
 
@@ -45,34 +46,33 @@ EXTERNAL = "https://tidemark.example.org"
 LINE = "KafkaCommittedDataLoss east orders/0: A sentence."
 
 
-class Quiet(WSGIRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-class Endpoint:
+class Endpoint(HTTPServer):
     """Takes posts of the form of their path, and refuses others."""
 
     def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Taking)
+        self.url = f"http://127.0.0.1:{self.server_port}"
         self.taken: list[tuple[str, str]] = []
         self.refused: list[str] = []
-        self.server = make_server("127.0.0.1", 0, self.take, handler_class=Quiet)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def take(self, environ: Any, start: Any) -> list[bytes]:
-        text = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])).decode()
-        # An alert of Opsgenie has its alias in the path.
-        path = re.sub(r"^/v2/alerts/[^/]+/", "/v2/alerts/ALIAS/", environ["PATH_INFO"])
-        validator = jsonschema.Draft202012Validator(SCHEMAS.get(path, False))
-        problems = [f"{path}: {each.message}" for each in validator.iter_errors(json.loads(text))]
-        self.refused += problems
-        self.taken += [] if problems else [(path, json.dumps(json.loads(text)))]
-        start("400 Bad Request" if problems else "202 Accepted", [])
-        return []
 
     def of(self, path: str, word: str) -> list[str]:
         return [text for at, text in self.taken if at == path and word in text]
+
+
+class Taking(Handler):
+    server: Endpoint
+
+    def do_POST(self) -> None:
+        document = json.loads(self.body())
+        # An alert of Opsgenie has its alias in the path.
+        path = re.sub(r"^/v2/alerts/[^/]+/", "/v2/alerts/ALIAS/", urlsplit(self.path).path)
+        validator = jsonschema.Draft202012Validator(SCHEMAS.get(path, False))
+        problems = [f"{path}: {each.message}" for each in validator.iter_errors(document)]
+        self.server.refused += problems
+        self.server.taken += [] if problems else [(path, json.dumps(document))]
+        self.reply(400 if problems else 202)
+
+    do_PUT = do_POST
 
 
 def without_teams() -> bool:
@@ -85,10 +85,8 @@ def without_teams() -> bool:
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[Endpoint]:
-    made = Endpoint()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with serving(Endpoint()) as made:
+        yield made
     assert made.refused == []
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from typing import Any
 
 import pytest
 
+from tests.http_server import serving
 from tests.verbs.run import tidemark
 from tidemark_lab.model.invariants import INVARIANTS
 from tidemark_lab.model.pages.command import create_server
@@ -299,8 +299,7 @@ def test_wrong_usage_exits_2(arguments: tuple[str, ...]) -> None:
 
 
 def test_serve_answers_for_its_pages_on_loopback_and_for_nothing_else() -> None:
-    with create_server(0) as server, ThreadPoolExecutor() as thread:
-        thread.submit(server.serve_forever)
+    with serving(create_server(0)) as server:
         assert server.server_address[0] == "127.0.0.1"
 
         def get(path: str, method: str = "GET") -> tuple[int, bytes]:
@@ -310,13 +309,10 @@ def test_serve_answers_for_its_pages_on_loopback_and_for_nothing_else() -> None:
             answer = connection.getresponse()
             return answer.status, answer.read()
 
-        try:
-            for name in (INDEX, "play.js", "two-replica-write.html", "unclean-election.html"):
-                assert get(f"/{name}?x=1") == (200, render_file(name)), name
-            assert get("/") == get(f"/{INDEX}")
-            hostile = ("/nothing.html", "/../command.py", "/..%2fcommand.py", "//etc/passwd")
-            for path in (*hostile, "/static/play.js", "/two-replica-write.html/../../document.py"):
-                assert get(path) == (404, b"There is no such page.\n"), path
-            assert get("/", "POST")[0] == 501
-        finally:
-            server.shutdown()
+        for name in (INDEX, "play.js", "two-replica-write.html", "unclean-election.html"):
+            assert get(f"/{name}?x=1") == (200, render_file(name)), name
+        assert get("/") == get(f"/{INDEX}")
+        hostile = ("/nothing.html", "/../command.py", "/..%2fcommand.py", "//etc/passwd")
+        for path in (*hostile, "/static/play.js", "/two-replica-write.html/../../document.py"):
+            assert get(path) == (404, b"There is no such page.\n"), path
+        assert get("/", "POST")[0] == 501

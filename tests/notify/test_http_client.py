@@ -78,9 +78,8 @@ class HookHandler(Handler):
     server: Hook
 
     def do_POST(self) -> None:
-        server = self.server
-        server.seen.append((dict(self.headers.items()), self.body()))
-        self.reply(server.status, server.answer, **server.extra)
+        self.server.seen.append((dict(self.headers.items()), self.body()))
+        self.reply(self.server.status, self.server.answer, **self.server.extra)
 
 
 @pytest.fixture

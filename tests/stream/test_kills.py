@@ -1,11 +1,15 @@
-"""Kills of the stream's processes and of the exporter, at random moments, lose nothing.
+"""Kills of the stream and of the exporter, and other versions in their place, lose nothing.
 
 `KILLS` is how often each kind of process is killed, 5 by default; `KILL_SEED` repeats the moments.
+`UPGRADE_FROM` is the commit from which the upgrade begins; the default is the product before the
+last change to it.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 import subprocess
 import time
 from collections import Counter, defaultdict
@@ -13,8 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from tests.conftest import ROOT, missing
 from tests.stream.conftest import StreamProcess, start_notifier
 from tests.stream.load import Load
 from tests.stream.standalone import Standalone, on, standalone
@@ -29,6 +35,7 @@ from tests.stream.supervised import (
     supervised,
 )
 from tests.stream.test_stream import LOAD, check_against_oracle, letters, posted, transitions
+from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Settings
 from tidemark_lab.brokers.receiver import WebhookReceiver, parse_alerts
 from tidemark_lab.brokers.wait import wait_until
@@ -123,6 +130,20 @@ def cluster_of(kinds: Sequence[str], folder: Path) -> Iterator[Standalone | None
         yield spark
 
 
+def arrived(load: Load, settings: Settings, exporters: Exporters) -> list[RawRecord]:
+    """All that was sent, once the stream has read it and the exporters have posted its alerts."""
+    load.end()
+    wait_until(lambda: len(letters(settings)) == LOAD.groups, 600, "end of the load")
+    sent = load.publisher.close()
+    expected = transitions(sent).keys()
+    wait_until(
+        lambda: expected <= {t for run in exporters.posts() for post in run for t in post},
+        120,
+        "posts of all alerts",
+    )
+    return sent
+
+
 @pytest.mark.parametrize(
     "kinds", [("driver", "jvm", "worker", "exporter"), ("executor",)], ids=" ".join
 )
@@ -147,16 +168,57 @@ def test_kills_at_random_moments_lose_and_double_nothing(
             time.sleep(wait)
             killed = kill_one(VICTIMS[kind](stream, exporter, spark), moments)
             print(f"killed {kind} {killed} {wait:.2f} s after batch {before + 1}", flush=True)
-        load.end()
-        wait_until(lambda: len(letters(settings)) == LOAD.groups, 600, "end of the load")
-        sent = load.publisher.close()
-        check_against_oracle(settings, sent)
-        expected = transitions(sent)
-
-        def arrived() -> bool:
-            return expected.keys() <= {t for run in exporters.posts() for post in run for t in post}
-
-        wait_until(arrived, 120, "posts of all alerts")
+        sent = arrived(load, settings, exporters)
+    check_against_oracle(settings, sent)
+    expected = transitions(sent)
     repeated = check_posts(exporters.posts(), expected)
     print(f"{stream.starts} starts of the stream, {exporter.starts} of the exporter; ", end="")
     print(f"{len(expected)} transitions, 0 lost, 0 doubled, {repeated} posts in flight repeated")
+
+
+# What an alert and a view say in whichever words.
+NUMBERS = ("id", "fingerprint", "state", "starts_at", "pass_number", "leader_epoch", "replicas")
+
+
+def numbers(value: bytes) -> list[object]:
+    document = msgspec.json.decode(value)
+    return [document.get(name) for name in NUMBERS]
+
+
+def earlier_state(folder: Path) -> Path:
+    """A copy of the source at UPGRADE_FROM, or before the last change to the product."""
+    changes = ["git", "rev-list", "-2", "HEAD", "--", "streaming", "exporters"]
+    ran = subprocess.run(changes, cwd=ROOT, capture_output=True, text=True, check=False)
+    found = ran.stdout.split()
+    if len(found) < 2:
+        missing("this checkout has no history")
+    archive = folder / "earlier.tar"
+    chosen = os.environ.get("UPGRADE_FROM") or found[1]
+    subprocess.run(["git", "archive", f"--output={archive}", chosen], cwd=ROOT, check=True)
+    shutil.unpack_archive(archive, folder / "earlier", filter="data")
+    print(f"\nfrom {chosen}, UPGRADE_FROM=")
+    return folder / "earlier"
+
+
+def test_an_upgrade_and_a_rollback_under_load_lose_and_double_nothing(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = earlier_state(tmp_path)
+    with ExitStack() as stack:
+        exporters, load = Exporters(settings, tmp_path, stack), Load(settings)
+        for source in (earlier, ROOT, earlier):
+            monkeypatch.setenv("PYTHONPATH", f"{source}/streaming:{source}/exporters")
+            stream, exporter = StreamProcess(settings, tmp_path), exporters.start()
+            stack.callback(stream.kill_tree)
+            stack.callback(exporter.kill)
+            stream.wait_for(lambda s=stream: len(s.lines("batch")) > 4, "batches")  # type: ignore[misc]
+            wait_until(exporters.has_posted, 120, "post")
+            if len(exporters.receivers) == 3:
+                sent = arrived(load, settings, exporters)
+            assert stream.terminate()[0] == 0
+            exporter.terminate()
+            assert exporter.wait(15) == 0
+    check_against_oracle(settings, sent, numbers)
+    expected = transitions(sent)
+    assert check_posts(exporters.posts(), expected) == 0
+    print(f"{len(expected)} transitions, 0 lost, 0 doubled")
