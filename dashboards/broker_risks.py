@@ -6,6 +6,8 @@ from dashboards.panels import SECONDS, AnyPanel, lines, queries
 from dashboards.promql import FEW, chosen, largest, smallest
 
 BROKER = "{{kafka_cluster}} broker {{broker}}"
+# Where a kind follows, so that two names fit a line.
+SHORT = "{{kafka_cluster}} {{broker}}"
 
 
 def _of(metric: str) -> str:
@@ -20,7 +22,7 @@ def risks() -> list[AnyPanel]:
             "Records at risk",
             "Records that would be lost, or unavailable, if the broker died now: committed, or "
             f"uncommitted, which only producers with acks=1 take for written. {FEW}",
-            queries((largest(_of("tidemark_broker_records_at_risk")), f"{BROKER} {{{{kind}}}}")),
+            queries((largest(_of("tidemark_broker_records_at_risk")), f"{SHORT}, {{{{kind}}}}")),
             unit="short",
             dashed="uncommitted",
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import frame
-from dashboards.broker_risks import risks
+from dashboards.broker_risks import SHORT, risks
 from dashboards.panels import (
     ANSWERS,
     SECONDS,
@@ -22,8 +22,8 @@ from dashboards.panels import (
 from dashboards.promql import (
     ESTIMATED,
     FEW,
+    LINES,
     chosen,
-    increase,
     largest,
     most_grown,
     smallest,
@@ -75,7 +75,7 @@ def _safe_to_stop() -> AnyPanel:
             ("Out of sync", _of("tidemark_broker_out_of_sync_replicas")),
         ],
         labels={"kafka_cluster": "Cluster", "broker": "Broker"},
-        sort="Offline",
+        sort=[*effects, "Out of sync"],
         units={"Lag": "s"},
         bad={**dict.fromkeys(effects, 1), "Out of sync": 1},
         words={"Answers": ANSWERS},
@@ -114,7 +114,7 @@ def _silent() -> str:
 
 
 def _churn() -> list[AnyPanel]:
-    causes = increase(chosen("tidemark_isr_shrinks_by_cause_total"), "$__rate_interval")
+    causes = most_grown(chosen("tidemark_isr_shrinks_by_cause_total"))
     return [
         lines(
             4,
@@ -141,7 +141,7 @@ def _churn() -> list[AnyPanel]:
         lines(
             7,
             "ISR shrinks by suspected cause",
-            f"All shrinks of the cluster. {ESTIMATED}",
+            f"All shrinks of the cluster. {FEW} {ESTIMATED}",
             queries((causes, f"{CLUSTER} {{{{cause}}}}")),
             unit="short",
         ),
@@ -213,15 +213,13 @@ def _directories() -> list[AnyPanel]:
 
 def _jmx() -> list[AnyPanel]:
     expired = most_grown(_of("tidemark_broker_operations_expired_total"))
-    waiting, fetcher_lag, failed, dead, compared = (
+    waiting, fetcher_lag, compared = (
         largest(_of(f"tidemark_broker_{what}"))
-        for what in (
-            "purgatory_operations",
-            "fetcher_lag_records_max",
-            "fetcher_failed_partitions",
-            "fetcher_dead_threads",
-            "isr_shrinks_compared",
-        )
+        for what in ("purgatory_operations", "fetcher_lag_records_max", "isr_shrinks_compared")
+    )
+    failed, dead = (
+        largest(_of(f"tidemark_broker_fetcher_{what}"), LINES // 2)
+        for what in ("failed_partitions", "dead_threads")
     )
     absent = "unknown: JMX is not read"
     return [
@@ -240,7 +238,7 @@ def _jmx() -> list[AnyPanel]:
             "Expired requests",
             "Requests that waited until their time-out, by JMX. A consumer's fetch that expires "
             f"found no new records. {FEW} {ESTIMATED}",
-            queries((expired, f"{BROKER} {{{{operation}}}}")),
+            queries((expired, f"{SHORT}, {{{{operation}}}}")),
             unit="short",
             dashed="consumer_fetch",
             absent=absent,

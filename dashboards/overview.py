@@ -22,11 +22,13 @@ from dashboards.promql import (
     ESTIMATED,
     EXACT,
     FEW,
+    LINES,
     RECENT,
     chosen,
     counted,
     increase,
     largest,
+    most_grown,
     smallest,
     sum_by,
     worst,
@@ -50,8 +52,8 @@ def _numbers() -> list[AnyPanel]:
     return [
         number(
             1,
-            "Committed records lost",
-            f"Proven losses in the time range; a lower bound. {EXACT}",
+            "Records lost",
+            f"Proven losses of committed records in the time range; a lower bound. {EXACT}",
             lost,
             CLUSTER,
             bad=0.5,
@@ -92,7 +94,7 @@ def _numbers() -> list[AnyPanel]:
         ),
         number(
             6,
-            "Unobserved partitions",
+            "Unobserved",
             "Partitions that the last passes did not observe; their state is unknown.",
             chosen("tidemark_partitions_blind"),
             CLUSTER,
@@ -115,7 +117,7 @@ def _lists() -> list[AnyPanel]:
             "The ten topics with the largest follower lag. Click a topic for its dashboard.",
             [("Lag", lag)],
             labels={"kafka_cluster": "Cluster", "topic": "Topic"},
-            sort="Lag",
+            sort=["Lag"],
             units={"Lag": "s"},
             bad={"Lag": 2},
             links={"Topic": [link("Topic", frame.TOPIC, **handed), to_topic]},
@@ -129,7 +131,7 @@ def _lists() -> list[AnyPanel]:
                 ("Open", f"{sum_by(chosen('tidemark_alert_open'), *by)} > 0"),
             ],
             labels={"kafka_cluster": "Cluster", "alertname": "Alert", "severity": "Severity"},
-            sort="Open",
+            sort=["Open"],
             absent="no known open alert",
         ),
     ]
@@ -141,15 +143,14 @@ def _graphs() -> list[list[AnyPanel]]:
         sum_by(increase(shrunk, "$__rate_interval"), *by),
         sum_by(f"increase({shrunk}[$__range] @ end())", *by),
     )
-    unclean = increase(chosen("tidemark_unclean_elections_total"), "$__rate_interval")
-    truncations = increase(chosen("tidemark_truncations_total"), "$__rate_interval")
+    unclean, truncations, elections = (
+        most_grown(chosen(f"tidemark_{what}_total"), LINES // 3)
+        for what in ("unclean_elections", "truncations", "leader_elections")
+    )
     events = queries(
         (unclean, f"{CLUSTER} unclean election, {{{{kind}}}}"),
         (truncations, f"{CLUSTER} truncation, {{{{kind}}}}"),
-        (
-            increase(chosen("tidemark_leader_elections_total"), "$__rate_interval"),
-            f"{CLUSTER} elections",
-        ),
+        (elections, f"{CLUSTER} elections"),
     )
     return [
         [
@@ -180,7 +181,7 @@ def _graphs() -> list[list[AnyPanel]]:
             lines(
                 10,
                 "Elections and truncations",
-                f"Leader elections and log truncations. {ESTIMATED}",
+                f"Leader elections and log truncations. {FEW} {ESTIMATED}",
                 events,
                 unit="short",
             ),

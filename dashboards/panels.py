@@ -123,7 +123,7 @@ def number(
     `absent` is the text for no series. Without a legend there is one series, and no name.
     """
     return (
-        stat.Panel()
+        _Number()
         .id(panel_id)
         .title(title)
         .description(why)
@@ -147,6 +147,15 @@ def number(
         .data_links([_builder(each) for each in links])
         .with_target(query(expression, legend, instant=True))
     )
+
+
+class _Number(stat.Panel):
+    """Where there are several values in a narrow panel, each has its name and value in one line."""
+
+    def grid_pos(self, grid_pos: GridPos) -> Self:
+        if grid_pos.w < COLUMNS // 3:
+            self.orientation(common_models.VizOrientation.HORIZONTAL)
+        return super().grid_pos(grid_pos)
 
 
 def lines(
@@ -285,7 +294,7 @@ def listing(
     columns: Sequence[tuple[str, str]],
     *,
     labels: dict[str, str],
-    sort: str,
+    sort: Sequence[str],
     units: dict[str, str] | None = None,
     bad: dict[str, float] | None = None,
     links: dict[str, Sequence[DashboardLink]] | None = None,
@@ -294,9 +303,9 @@ def listing(
 ) -> table.Panel:
     """A table of current values: a row for each label set, a column for each (heading, expression).
 
-    The highest value of column `sort` is first. `labels`: label -> heading, in the order shown.
-    `units`, `bad` (red from there on), `words` and `links` are by heading. Grafana merges the rows
-    of two queries when all their labels are equal, so each query is reduced to `labels`.
+    The highest values of the columns in `sort` are first. `labels`: label -> heading, in the order
+    shown. `units`, `bad` (red from there on), `words` and `links` are by heading. Grafana merges
+    the rows of two queries when all their labels are equal: each query is reduced to `labels`.
     """
     panel = (
         table.Panel()
@@ -310,7 +319,7 @@ def listing(
         .cell_height(common_models.TableCellHeight.SM)
         .min_width(80)
         .thresholds(thresholds(None, "red"))
-        .sort_by([common.TableSortByFieldState().display_name(sort).desc(True)])
+        .sort_by([common.TableSortByFieldState().display_name(each).desc(True) for each in sort])
     )
     names: dict[str, str] = dict(labels)
     for index, (heading, expression) in enumerate(columns):

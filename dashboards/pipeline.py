@@ -31,7 +31,7 @@ def _numbers() -> list[AnyPanel]:
     return [
         number(
             1,
-            "Age of the newest pass",
+            "Age of newest pass",
             "Above one minute, all dashboards are outdated.",
             age,
             CLUSTER,

@@ -12,7 +12,9 @@ ESTIMATED = "Estimated from the scrapes around each point: one event may show as
 # For that of a panel with `counted`.
 EXACT = "Exact unless the exporter restarted in it."
 # For that of a panel with `worst`.
-FEW = "The ten worst of the time range."
+FEW = "The six worst of the time range."
+# More lines of brokers or causes than this hide their names, and the names hide the lines.
+LINES = 6
 # The matcher of the dashboards' cluster variable.
 CHOSEN = {"kafka_cluster": "=~$kafka_cluster"}
 
@@ -47,21 +49,25 @@ def increase(selector: str, window: str) -> str:
     return f"increase({selector}[{window}])"
 
 
-def worst(expression: str, rank: str, *, least: bool = False) -> str:
-    """The ten series with the largest `rank`, or the least, over the whole range that is shown."""
-    return f"{expression} and {'bottomk' if least else 'topk'}(10, {rank})"
+def worst(expression: str, rank: str, *, least: bool = False, count: int = LINES) -> str:
+    """The series with the largest `rank`, or the least, over the whole range that is shown.
+
+    `count`: how many. The queries of one panel share LINES.
+    """
+    return f"{expression} and {'bottomk' if least else 'topk'}({count}, {rank})"
 
 
-def largest(selector: str) -> str:
-    return worst(selector, f"max_over_time({selector}[$__range] @ end())")
+def largest(selector: str, count: int = LINES) -> str:
+    return worst(selector, f"max_over_time({selector}[$__range] @ end())", count=count)
 
 
 def smallest(selector: str) -> str:
     return worst(selector, f"min_over_time({selector}[$__range] @ end())", least=True)
 
 
-def most_grown(selector: str) -> str:
-    return worst(increase(selector, "$__rate_interval"), f"increase({selector}[$__range] @ end())")
+def most_grown(selector: str, count: int = LINES) -> str:
+    rank = f"increase({selector}[$__range] @ end())"
+    return worst(increase(selector, "$__rate_interval"), rank, count=count)
 
 
 def counted(selector: str, window: str) -> str:

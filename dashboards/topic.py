@@ -112,7 +112,7 @@ def _partitions() -> AnyPanel:
             ("Epoch", _of("tidemark_partition_leader_epoch")),
         ],
         labels={"partition": "Partition"},
-        sort="Lag",
+        sort=["Lag"],
         units={"Lag": "s", "Leader": "none", "Epoch": "none"},
         bad={"Lag": 2},
         links={"Partition": [link("Partition", frame.PARTITION, **handed), TO_PAGE]},

@@ -51,7 +51,8 @@ function series(name, labels, state) {
   const values = {
     ...LABELS,
     kafka_cluster: clusters,
-    broker: Array.from({ length: brokers }, (_, number) => `${number + 1}`),
+    // A partition has three replicas.
+    broker: Array.from({ length: labels.includes('partition') ? 3 : brokers }, (_, number) => `${number + 1}`),
     kind: KINDS[name] ?? ['other'],
     topic: name.startsWith('tidemark_export_') ? OWN_TOPICS : LABELS.topic,
   };

@@ -56,44 +56,41 @@ def options(command: click.Command) -> dict[str, click.Option]:
     }
 
 
-def texts(path: Path, *, docstrings: bool = True) -> Iterator[str]:
-    """The literal texts of a module; {} where a value goes."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    skipped = [] if docstrings else [e.value for e in ast.walk(tree) if isinstance(e, ast.Expr)]
-    for node in ast.walk(tree):
-        if node in skipped:
-            continue
-        if isinstance(node, ast.JoinedStr):
-            yield "".join(str(getattr(part, "value", "")) for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+def texts() -> Iterator[tuple[str, bool]]:
+    """The literal texts, {} where a value goes, and whether each is a docstring."""
+    for path in chain.from_iterable((ROOT / part).rglob("*.py") for part in SOURCES):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.JoinedStr):
+                yield "".join(str(getattr(part, "value", "")) for part in node.values), False
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value, id(node) in alone
 
 
 def test_every_command_in_a_message_is_one_with_its_options_and_their_words() -> None:
     found = 0
-    for path in chain.from_iterable((ROOT / part).rglob("*.py") for part in SOURCES):
-        for text in texts(path):
-            for command in re.findall(r"(?<![\w-])tidemark ([a-z-]+[^`.;,)>|]*)", text):
-                words = command.split()
-                name = " ".join(words[: 2 if " ".join(words[:2]) in VERBS else 1])
-                known = options(VERBS[name]) if name in VERBS else {}
-                for flag, value in pairwise([*words, ""]):
-                    if not flag.startswith("--") or flag == "--help":
-                        continue
-                    found += 1
-                    assert flag in known, (path, command)
-                    kind = known[flag].type
-                    assert not isinstance(kind, click.Choice) or value in kind.choices, command
+    for text, _ in texts():
+        for command in re.findall(r"(?<![\w-])tidemark ([a-z-]+[^`.;,)>|]*)", text):
+            words = command.split()
+            name = " ".join(words[: 2 if " ".join(words[:2]) in VERBS else 1])
+            known = options(VERBS[name]) if name in VERBS else {}
+            for flag, value in pairwise([*words, ""]):
+                if not flag.startswith("--") or flag == "--help":
+                    continue
+                found += 1
+                assert flag in known, command
+                kind = known[flag].type
+                assert not isinstance(kind, click.Choice) or value in kind.choices, command
     assert found >= 20
 
 
 def test_a_message_that_names_a_document_says_where_an_installed_one_is() -> None:
     shipped, found = {path for path, _ in list_assets()}, 0
-    for path in chain.from_iterable((ROOT / part).rglob("*.py") for part in SOURCES):
-        for text in texts(path, docstrings=False):
-            named = set(re.findall(r"docs/[\w-]+\.(?:md|yaml)", text)) - {text}
-            found += len(named)
-            assert named <= shipped and ("tidemark assets" in text) >= bool(named), text
+    for text, is_docstring in texts():
+        named = set(() if is_docstring else re.findall(r"docs/[\w-]+\.(?:md|yaml)", text))
+        found += len(named - {text})
+        assert named <= shipped and (named <= {text} or "tidemark assets" in text), text
     assert found >= 8
 
 
