@@ -108,6 +108,7 @@ def test_facts_of_each_form() -> None:
         evidence_facts(
             {
                 "lag_ms": 2_100,
+                "cut_at": 305,
                 "inferred": True,
                 "before": [1, 2],
                 "shrinks": [[NOW, 1, "reassignment"]],
@@ -117,6 +118,7 @@ def test_facts_of_each_form() -> None:
     )
     assert more == {
         "Lag": "2.1 s",
+        "Cut at": "305",
         "Inferred": "yes",
         "Before": "1, 2",
         "Shrinks": "2027-01-15 08:00:00 UTC · 1 · reassignment",

@@ -81,7 +81,8 @@ def _fact_text(key: str, value: Any) -> str:
             return "; ".join(f"[{each.start}, {each.end}): {each.text}" for each in lost)
         case _ if key == "written_between":
             return written_between({key: value}) or UNKNOWN
-        case _ if key.endswith("_at"):
+        # An integer is where something was cut: an offset.
+        case _ if key.endswith("_at") and not isinstance(value, int):
             return ", then ".join(map(utc_time, value if isinstance(value, list) else [value]))
         case int() | float() if key.endswith("_ms"):
             return duration(value)
