@@ -109,7 +109,7 @@ function value(name, at, ago, state) {
   if (name.endsWith('usable_bytes')) return 4e11 - passed * 1e6 * Number(at.broker);
   if (/(lag_seconds|age_seconds|lag_seconds_max|age_seconds_max)$/.test(name)) return here ? since : 0.02 + 0.05 * noise;
   if (name.endsWith('removal_seconds_min')) return here ? Math.max(0, 30 - since) : null;
-  if (/reassignment/.test(name)) return null;
+  if (/reassignment/.test(name)) return 0;
   if (/(lag_records|lag_records_max|uncommitted_records|records_at_risk)$/.test(name)) return here ? since * 50 : Math.round(3 * noise);
   if (/(under_replicated|out_of_sync_replicas|off_preferred_leader)$/.test(name)) return here ? 8 : 0;
   if (/under_min_in_sync|at_min_in_sync/.test(name)) return silent ? 3 : 0;

@@ -33,7 +33,7 @@ DEMO: Final = FOLDER / "demo.svg"
 REPORT: Final = FOLDER / "demo-report.json"
 COLUMNS: Final = 80
 WIDTH: Final = 1080
-HEIGHT: Final = 900
+HEIGHT: Final = 1000
 
 
 def take(program: str) -> None:
