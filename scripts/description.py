@@ -1,7 +1,12 @@
-"""The README for an index page: no file is beside it there, so only full links stay links."""
+"""The README for an index page: no file is beside it there, so only full links stay links.
+
+PROJECT_URL is the project's address, for the page of an index, of the site and of the image. It is
+empty by default.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -26,4 +31,6 @@ class DescriptionHook(MetadataHookInterface):
 
     def update(self, metadata: dict[str, Any]) -> None:
         readme = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        address = os.environ.get("PROJECT_URL")
+        metadata["urls"] = {"Source": address} if address else {}
         metadata["readme"] = {"content-type": "text/markdown", "text": description(readme)}
