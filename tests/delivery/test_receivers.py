@@ -70,7 +70,8 @@ class Taking(Handler):
         problems = [f"{path}: {each.message}" for each in validator.iter_errors(document)]
         self.server.refused += problems
         self.server.taken += [] if problems else [(path, json.dumps(document))]
-        self.reply(400 if problems else 202)
+        # What Slack answers, which Alertmanager 0.28 reads.
+        self.reply(400 if problems else 202, b"ok")
 
     do_PUT = do_POST
 
