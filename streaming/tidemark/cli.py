@@ -5,12 +5,14 @@ Exit status: 0 success, 1 runtime error, 2 wrong usage or configuration, 3 findi
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
 import re
 import sys
 from difflib import get_close_matches
+from pathlib import Path
 
 import click
 
@@ -83,6 +85,8 @@ LAB_COMMANDS = {
     "demo": "Inject faults into a local cluster and check the alerts.",
     "drill": "Inject faults into local brokers and compare alerts with their disks.",
 }
+# How alike a name and what was written for it must be: no false cure.
+_ALIKE = 0.7
 HELP_LINES = {name: line for name, (_, line) in COMMANDS.items()} | LAB_COMMANDS
 
 
@@ -111,7 +115,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Names the near verb of one that does not exist."""
         if args and args[0] not in HELP_LINES and not args[0].startswith("-"):
-            close = get_close_matches(args[0], HELP_LINES, n=1)
+            close = get_close_matches(args[0].lower(), HELP_LINES, n=1, cutoff=_ALIKE)
             hint = f" Did you mean `{close[0]}`?" if close else ""
             raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
@@ -143,14 +147,18 @@ def cli() -> None:
     """
 
 
-def usage_line(error: click.ClickException) -> str:
-    """A wrong flag or argument as one line, with the cure."""
+def usage_line(error: click.ClickException, verb: str) -> str:
+    """A wrong flag or argument as one line, with the cure. `verb`: the first word, or nothing."""
     context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "tidemark"
-    message = " ".join(error.format_message().split())
-    message = re.sub("a valid (integer|float)( range)?", "a number", message)
+    path = context.command_path if context is not None else f"tidemark {verb}".strip()
+    setting = ""
     if isinstance(error, click.NoSuchOption):
-        message += _as_setting(path.split()[-1], error.option_name)
+        setting = _as_setting(path.split()[-1], error.option_name)
+        # click's own are often far from what was written: --once for --to.
+        close = get_close_matches(error.option_name, error.possibilities or (), cutoff=_ALIKE)
+        error = click.NoSuchOption(error.option_name, possibilities=close, ctx=context)
+    message = " ".join(error.format_message().split()) + setting
+    message = re.sub("a valid (integer|float)( range)?", "a number", message)
     end = "" if message.endswith((".", "?")) else "."
     return f"{path}: {message}{end} `{path} --help` lists what it takes."
 
@@ -166,12 +174,21 @@ def _as_setting(section: str, flag: str) -> str:
     return ""
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Runs a verb. Operating errors become one line on standard error and an exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+def _prepare_streams() -> None:
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        # None: closed by who started it, as by `<&-`.
+        stream = getattr(sys, name) or Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115
+        setattr(sys, name, stream)
+        if mode == "w" and isinstance(stream, io.TextIOWrapper):
             # Where the locale has no such character, one more escape.
             stream.reconfigure(errors="backslashreplace")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs a verb. Operating errors become one line on standard error and an exit status."""
+    _prepare_streams()
+    words = sys.argv[1:] if arguments is None else arguments
+    verb = next((word for word in words[:1] if word in HELP_LINES), "")
     for name in ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir"):
         # Of another program: prometheus_client would keep our metrics in its files.
         os.environ.pop(name, None)
@@ -183,11 +200,11 @@ def main(arguments: list[str] | None = None) -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
         else:
-            echo(usage_line(error), err=True)
+            echo(usage_line(error, verb), err=True)
         sys.exit(2)
     except ModuleNotFoundError as error:
         # A verb that imports a package when it needs it.
-        known = missing_package((arguments or sys.argv[1:] or [""])[0], error)
+        known = missing_package(verb, error)
         if not isinstance(known, TidemarkError):
             raise
         echo(f"tidemark: {known}", err=True)
@@ -195,8 +212,16 @@ def main(arguments: list[str] | None = None) -> None:
     except TidemarkError as error:
         echo(f"tidemark: {error}", err=True)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader of the output is gone (`| head`). Without this Python reports it again at exit.
+    except OSError as error:
+        # The reader of the output is gone (`| head`), or its disk is full.
+        if error.errno == errno.ENOSPC:
+            echo(
+                f"tidemark: cannot write: {error.strerror}. Free some, or write elsewhere.",
+                err=True,
+            )
+        elif not isinstance(error, BrokenPipeError):
+            raise
+        # Without this Python reports it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)

@@ -23,8 +23,8 @@ def test_every_verb_has_a_help_text(verb: str) -> None:
 
 
 def test_the_laboratory_has_the_verbs_that_the_product_names() -> None:
-    found = importlib.metadata.entry_points(group="tidemark.verbs")
-    assert {entry.name for entry in found} == LAB_COMMANDS.keys()
+    entries = importlib.metadata.entry_points(group="tidemark.verbs")
+    assert {entry.name for entry in entries} == LAB_COMMANDS.keys()
 
 
 @pytest.mark.parametrize("verb", LAB_COMMANDS)
@@ -33,8 +33,7 @@ def test_a_verb_of_the_laboratory_says_how_to_install_it(
 ) -> None:
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: ())
     said = tidemark(verb, code=2).err
-    assert f"pip install {LAB_WHEEL}" in said and "make setup" in said
-    assert said.count("\n") == 1
+    assert f"pip install {LAB_WHEEL}" in said and "make setup" in said and said.count("\n") == 1
 
 
 def test_help_lists_every_verb_and_imports_none() -> None:
@@ -53,3 +52,13 @@ finally:
     )
     assert (ended.returncode, ended.stderr) == (0, "none\n")
     assert all(f"  {verb} " in ended.stdout for verb in HELP_LINES)
+
+
+def test_a_full_disk_is_one_line() -> None:
+    code = "from tidemark.cli import main; main(['assets', 'list'])"
+    command = ["sh", "-c", 'exec "$0" -c "$1" <&- >/dev/full', sys.executable, code]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr.splitlines()) == (
+        1,
+        ["tidemark: cannot write: No space left on device. Free some, or write elsewhere."],
+    )

@@ -55,8 +55,8 @@ def check_sources(sources: Sequence[str]) -> None:
                 Path(source).open("rb").close()
         except OSError as error:
             raise ConfigError(
-                f"cannot read {source}: {error.strerror}. Give a file with one batch per line, "
-                "gzipped or not, or - for standard input."
+                f"cannot read {source or 'a file without a name'}: {error.strerror}. Give a file "
+                "with one batch per line, gzipped or not, or - for standard input."
             ) from None
 
 

@@ -137,7 +137,7 @@ def test_messages_of_old_formats(tmp_path: Path) -> None:
 
 def test_one_folder_is_not_enough(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", LOG, node=4), folder(tmp_path / "b", LOG, node=4)
-    text = "--log-dirs needs the folders of two brokers or more; these are of broker 4 only."
+    text = "two brokers or more, each behind its own --log-dirs; these are of one."
     assert text in audit(a, b, code=2).err
     assert "no folder holds logs-0" in tidemark(
         "audit", "logs:0", "--log-dirs", str(a), "--log-dirs", str(folder(tmp_path / "c", LOG)),

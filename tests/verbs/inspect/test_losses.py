@@ -169,7 +169,7 @@ def test_losses_in_a_recording(tmp_path: Path) -> None:
     assert "[5, 12)" in out
     assert "7 committed records lost in 1 range." in out
     out = run("--losses", "trace", "1", "--from", path).out
-    assert out == "no committed record is known to be lost there.\n"
+    assert out == "no committed record is known to be lost there; other losses: trace/trace-0.\n"
 
 
 def test_without_losses_the_exit_code_is_0(tmp_path: Path) -> None:

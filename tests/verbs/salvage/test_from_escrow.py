@@ -76,7 +76,7 @@ def test_what_an_earlier_loss_left_is_none_of_a_later_one(held: list[Message]) -
     [
         ((), "give the saved folders, or --from-escrow"),
         (("orders-0", "--from-escrow"), "give the saved folders, or --from-escrow"),
-        (("--from-escrow", "--from", "1", "--to", "2"), "need --partition TOPIC:PARTITION"),
+        (("--from-escrow", "--from", "1", "--to", "2"), "need --partition TOPIC-PARTITION"),
         (
             ("--from-escrow", "--from", "1", "--to", "2", "--partition", "x:0"),
             "the escrow holds no record of x-0",

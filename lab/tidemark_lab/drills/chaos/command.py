@@ -13,6 +13,7 @@ from typing import Final
 
 import click
 
+from tidemark.core.errors import ConfigError
 from tidemark_lab.brokers.jars import KAFKA_VERSION
 from tidemark_lab.brokers.layout import Layout
 from tidemark_lab.brokers.signals import exit_on
@@ -124,7 +125,12 @@ def recording(record: Path | None) -> Iterator[tuple[Path, Path]]:
 
 
 def _judge(folder: Path) -> int:
-    lines = judge_recording(folder)
+    try:
+        lines = judge_recording(folder)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"{folder} is no recording: {error.filename} is missing. Give what --record kept."
+        ) from None
     for line in lines:
         click.echo(line)
     return 0 if lines[-1] == PASSED else FINDING

@@ -124,8 +124,12 @@ def audit(
         partitions = source.partitions(places)
         if not partitions:
             raise ClusterError(
-                "nothing was compared: no partition was found. A user sees the topics on which it "
-                "has the right DESCRIBE."
+                "nothing was compared: no partition was found. "
+                + (
+                    "Give the broker's log.dirs, which hold folders such as orders-0."
+                    if folders
+                    else "A user sees the topics on which it has the right DESCRIBE."
+                )
             )
         with progress_bar("audit") as progress:
             reports = audit_partitions(partitions, source, pace, choose, progress, waits)
@@ -179,6 +183,6 @@ def _check_compared(reports: Sequence[PartitionReport]) -> None:
     reasons = sorted({why for report in reports for why in report.not_compared.values()})
     if reasons and not any(report.compared for report in reports):
         raise ClusterError(
-            f"nothing was compared: {', '.join(reasons[:5])}. Check that two replicas or more of "
-            "a partition answer, and the right READ on the topic."
+            f"nothing was compared: {', '.join(reasons[:5])}. Two replicas or more of a partition "
+            "must be in the folders, or answer and grant the right READ on its topic."
         )

@@ -55,8 +55,8 @@ class FolderSource:
             self._add(directory, (directory.broker or 0) if known else number)
         if len(self.names) < 2:
             raise ConfigError(
-                "--log-dirs needs the folders of two brokers or more; these are of broker "
-                f"{next(iter(self.names), 'none')} only."
+                "--log-dirs needs the folders of two brokers or more, each behind its own "
+                "--log-dirs; these are of one."
             )
 
     def _add(self, directory: LogDirectory, broker: int) -> None:

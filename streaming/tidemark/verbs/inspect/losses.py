@@ -39,7 +39,8 @@ def show_losses(
         if source is None
         else alerts_of_file(source, settings.detect, "inspect")
     )
-    losses = [loss for loss in read_losses(alerts) if wanted.matches(loss)]
+    known = read_losses(alerts)
+    losses = [loss for loss in known if wanted.matches(loss)]
     reaches = None if reaches_of is None or not losses else reaches_of(losses)
     if form == "csv":
         echo(as_csv(losses), nl=False)
@@ -57,7 +58,8 @@ def show_losses(
         for loss, groups in zip(losses, reaches or (), strict=False):
             echo("\n" + "\n".join(as_text(loss, groups)))
     else:
-        where = "" if wanted == LossFilter() else " there"
+        elsewhere = sorted({f"{loss.cluster}/{loss.topic}-{loss.partition}" for loss in known})
+        where = f" there; other losses: {', '.join(elsewhere)}" if elsewhere else ""
         echo(f"no committed record is known to be lost{where}.")
     return FINDING if losses else 0
 

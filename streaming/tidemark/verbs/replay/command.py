@@ -70,9 +70,11 @@ def replay(
 def show_weeks(sources: tuple[str, ...], *, as_json: bool) -> None:
     """Prints the sums, and what of the lines is no post on standard error."""
     found = Weeks()
-    for line in read_lines(sources, _report):
-        if not found.add(line):
-            _report(unreadable(sources[line.source], line.number, "$", "it is no post"))
+    others = [line for line in read_lines(sources, _report) if not found.add(line)]
+    for line in others:
+        _report(unreadable(sources[line.source], line.number, "$", "it is no post"))
+    if others and not found.document()["weeks"]:
+        raise ConfigError("there is no post; give what `tidemark export --shadow FILE` wrote.")
     echo(msgspec.json.encode(found.document()) if as_json else "\n".join(found.lines()))
 
 

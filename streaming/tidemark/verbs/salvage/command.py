@@ -21,6 +21,7 @@ from tidemark.command_line.options import (
 from tidemark.command_line.output import echo
 from tidemark.command_line.places import NamedPlace, choose_cluster_name, partition_of
 from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.kafka.client import choose_connection
 from tidemark.observations.alerts import alerts_of_file, alerts_of_topic
 from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
@@ -140,14 +141,16 @@ def salvage(
     name = choose_cluster_name([] if named is None else [named], name)
     if bool(folders) == from_escrow:
         raise ConfigError("give the saved folders, or --from-escrow.")
+    _check_sending(topic, execute or to_original or open_transactions, to_partition, output)
+    if topic is None:
+        settings.kafka = choose_connection(settings, bootstrap)
     if from_escrow and not (losses or alerts or start is not None or end is not None):
         echo("\n".join(held_lines(settings, name)))
         return 0
     _check_options(losses or alerts is not None, exposed, start, end, epoch)
-    _check_sending(topic, execute or to_original or open_transactions, to_partition, output)
     by_range = start is not None and end is not None
     if from_escrow and by_range and place is None:
-        raise ConfigError("--from and --to need --partition TOPIC:PARTITION with --from-escrow.")
+        raise ConfigError("--from and --to need --partition TOPIC-PARTITION with --from-escrow.")
     wanted = [] if by_range else _losses(settings, alerts, place, name, exposed=exposed)
     with ExitStack() as stack:
         if from_escrow:

@@ -89,7 +89,7 @@ class TimeLines:
         found = {name: line for name, line in self.by_cluster.items() if line.steps}
         place = f"{self._wanted.topic}-{self._wanted.partition}"
         if not found:
-            others = f"; there are {', '.join(self._seen)}" if self._seen else ""
+            others = f"; there are {', '.join(self._seen)}" if self._seen else ", nor any other"
             raise ClusterError(
                 f"{place} was not observed there{others}. Check its name, --cluster and "
                 f"--since{kept}."
