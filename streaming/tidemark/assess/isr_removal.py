@@ -105,7 +105,7 @@ def countdowns(view: View, now: float, lag_threshold_ms: float) -> list[Countdow
             found.append(Countdown(replica.broker, *left))
         elif _has_unknown_limit(view, replica, lag_threshold_ms):
             found.append(Countdown(replica.broker, None, None))
-    return sorted(found, key=_soonest)
+    return sorted(found, key=lambda c: (c.earliest_ms is None, c.earliest_ms or 0.0, c.broker))
 
 
 def countdown_text(each: Countdown, leader: int | None) -> str:
@@ -126,7 +126,3 @@ def _has_unknown_limit(view: View, replica: ReplicaView, lag_threshold_ms: float
         return False
     lags = replica.lag_ms is not None and replica.lag_ms > lag_threshold_ms
     return lags and replica.in_sync is True and replica.error is None
-
-
-def _soonest(each: Countdown) -> tuple[bool, float, int]:
-    return each.earliest_ms is None, each.earliest_ms or 0.0, each.broker

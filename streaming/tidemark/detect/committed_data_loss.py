@@ -153,6 +153,7 @@ def _condition(evidence: LossEvidence, after: PartitionState, context: Context) 
     name, holders = context.name, evidence.records_held_by
     now = first_sentence(name, (start, end), holders, after.leader, evidence.leader_before)
     verb = "is" if end - start == 1 else "are"
+    shown = [f"{each.broker}:{each.state}:{each.answers}" for each in holders]
     return Condition(
         severity="critical",
         # Without epochs only the range distinguishes two losses of one partition.
@@ -161,12 +162,8 @@ def _condition(evidence: LossEvidence, after: PartitionState, context: Context) 
         f"offsets [{start}, {end}){_written(evidence)}. {_proof(evidence)}."
         f"{_in_escrow(evidence)}{tail}{context.at_risk}",
         evidence=evidence,
-        revision="-".join([f"{start}-{end}-{exposed_to}", *_shown(holders)]),
+        revision="-".join([f"{start}-{end}-{exposed_to}", *shown]),
     )
-
-
-def _shown(holders: list[Holder]) -> list[str]:
-    return [f"{each.broker}:{each.state}:{each.answers}" for each in holders]
 
 
 def _in_escrow(evidence: LossEvidence) -> str:

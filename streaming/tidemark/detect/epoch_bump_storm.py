@@ -45,7 +45,9 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     if after.sparse is None or not _is_elected(before, after):
         return
     since = context.now - WINDOW_SECONDS
-    starts = [start for start in after.sparse.epoch_starts if _counts(start, after)]
+    # Before an upgrade to 2.1 the starts have no epochs.
+    no_epochs = after.leader_epoch is None
+    starts = [s for s in after.sparse.epoch_starts if (s.epoch == NO_EPOCH) == no_epochs]
     recent = [start for start in starts if start.at >= since]
     storms = (a for a in context.alerts if a.detector == ID)
     storm = next((a for a in storms if a.evidence_as(StormEvidence).last_at >= since), None)
@@ -53,11 +55,6 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
         recent = starts
     if len(recent) >= context.thresholds.epoch_bumps or (storm is not None and recent):
         yield _condition(after, context, recent, storm)
-
-
-def _counts(start: EpochStart, after: PartitionState) -> bool:
-    """Before an upgrade to 2.1 the starts have no epochs."""
-    return (start.epoch == NO_EPOCH) == (after.leader_epoch is None)
 
 
 def _is_elected(before: PartitionState, after: PartitionState) -> bool:

@@ -26,7 +26,9 @@ def count_in_sync(cluster: ClusterState, name: str, answers: list[BrokerAnswer],
             continue
         known = clock.in_sync.get(broker)
         if known is not None:
-            left = _fall(known, members) if answer.left is None else answer.left
+            # Of a collector that does not count it; a smaller fall is perhaps a reassignment.
+            fall = known - members if 2 * members <= known else 0
+            left = fall if answer.left is None else answer.left
             _note_return(seen, max(0, members - known + left))
             suspect = blamed_of(cluster.links, broker) if seen.answers else broker
             _note_departure(seen, left, answer.left_most, at, suspect)
@@ -38,11 +40,6 @@ def count_in_sync(cluster: ClusterState, name: str, answers: list[BrokerAnswer],
             seen.idle_since = at
         if seen.outcome == OK:
             seen.in_sync = cluster.in_sync_of(broker)
-
-
-def _fall(before: int, now: int) -> int:
-    """What a broker left, of a collector that does not count it; 0: perhaps a reassignment."""
-    return before - now if 2 * now <= before else 0
 
 
 def _note_return(seen: BrokerSeen, partitions: int) -> None:

@@ -74,7 +74,9 @@ def evolve_change(
     known = state.metadata_position
     after = copy.copy(state)
     late = _late_by(event, cluster, read_at)
-    at = read_at - late if late else _written_at(event)
+    # The controller's clock may be ahead: never later than it was read.
+    written_at = min(event.observed_at, event.record_at or event.observed_at)
+    at = read_at - late if late else written_at
     adjacent = known is not None and event.partition_epoch == known.partition_epoch + 1
     is_shown = (event.leader_epoch, event.in_sync_replicas) == (
         state.leader_epoch,
@@ -118,11 +120,6 @@ def evolve_change(
         begin_leadership(after, state, event.observed_at, at)
     note_election(after, state)
     return after
-
-
-def _written_at(event: MetadataChange) -> float:
-    """By the controller's clock, which may be ahead: never later than it was read."""
-    return min(event.observed_at, event.record_at or event.observed_at)
 
 
 def _late_by(event: MetadataChange, cluster: ClusterState | None, read_at: float) -> float:

@@ -15,7 +15,7 @@ from tidemark.command_line.completion import complete_receivers
 from tidemark.command_line.options import command_config_option, config_option, load_with
 from tidemark.command_line.output import echo
 from tidemark.core.errors import ConfigError, TidemarkError
-from tidemark.settings import Cluster, Settings
+from tidemark.settings import Settings
 from tidemark.settings.alert_choice import choice_warnings
 from tidemark.settings.environment import misspelt_variables
 
@@ -105,6 +105,7 @@ class _Report:
         self._as_json = as_json
         names = [cluster.name for cluster in settings.clusters]
         misspelt = list(misspelt_variables(os.environ))
+        own = set(settings.kafka.bootstrap_servers)
         self.document: dict[str, Any] = {
             "config": None if config is None else str(config),
             "clusters": names,
@@ -113,7 +114,8 @@ class _Report:
             "not_watched": [
                 unwatched_line(cluster, settings.topics)
                 for cluster in settings.clusters
-                if _holds_own_topics(cluster, settings) and not cluster.watch_own_topics
+                # As far as addresses tell it: `--reach` asks the cluster.
+                if not own.isdisjoint(cluster.bootstrap_servers) and not cluster.watch_own_topics
             ],
         }
         for name, option in misspelt:
@@ -165,11 +167,6 @@ class _Report:
             self._echo(line, err=not line.startswith("ok: "))
         if not success:
             raise TidemarkError(f"receiver `{name}` did not take the test notification.")
-
-
-def _holds_own_topics(cluster: Cluster, settings: Settings) -> bool:
-    """As far as addresses tell it: `--reach` asks the cluster."""
-    return not set(cluster.bootstrap_servers).isdisjoint(settings.kafka.bootstrap_servers)
 
 
 def _require_receiver(settings: Settings, name: str) -> None:

@@ -103,7 +103,8 @@ class LostRecords:
             here = _batches_at(self._logs, self.at)
             held = [batch for batch in here if batch.base_offset <= self.at]
             if held:
-                yield from self._read(sorted(held, key=_newest_first))
+                # The newest epoch first.
+                yield from self._read(sorted(held, key=lambda batch: -(batch.leader_epoch or 0)))
             else:
                 self._skip(min((batch.base_offset for batch in here), default=self._lost.end))
 
@@ -190,10 +191,6 @@ def _batches_at(logs: Sequence[Sequence[SavedBatch]], offset: int) -> list[Saved
 def _described(batch: SavedBatch) -> str:
     epoch = "" if batch.leader_epoch is None else f" of epoch {batch.leader_epoch}"
     return f"{batch.path} has a batch{epoch} with CRC {batch.crc:08x}"
-
-
-def _newest_first(batch: SavedBatch) -> int:
-    return -1 if batch.leader_epoch is None else -batch.leader_epoch
 
 
 def _reason(error: Exception) -> str:

@@ -131,7 +131,12 @@ class RecordedSite:
         recorded.follow(self)
 
     def begin_again(self) -> None:
-        self._table = SiteTable(self._settings, self._recorded.cluster, clock=self._now)
+        recorded = self._recorded
+        self._table = SiteTable(
+            self._settings,
+            recorded.cluster,
+            clock=lambda: recorded.ended[max(1, recorded.number) - 1],
+        )
         # Of the pass that is rendered.
         self._rendered = 0
 
@@ -140,9 +145,6 @@ class RecordedSite:
 
     def close(self) -> None:
         self._server.close()
-
-    def _now(self) -> float:
-        return self._recorded.ended[max(1, self._recorded.number) - 1]
 
     def _answer(self, asked: Request) -> Response:
         recorded = self._recorded

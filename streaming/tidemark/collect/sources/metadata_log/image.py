@@ -120,7 +120,8 @@ class Image:
                 self.brokers.pop(record.broker_id, None)
         if after is None or self.brokers.get(after.broker_id) == after:
             return None
-        if not _may_hold(self.brokers, after.broker_id):
+        is_full = len(self.brokers) >= MAX_BROKERS and after.broker_id not in self.brokers
+        if after.broker_id < 0 or is_full:
             return None
         self.brokers[after.broker_id] = after
         return after
@@ -141,10 +142,6 @@ class Image:
             for number, broker in self.brokers.items()
             if self.is_known("brokers") and broker.in_controlled_shutdown and not broker.fenced
         )
-
-
-def _may_hold(brokers: dict[int, RegisterBrokerRecord], number: int) -> bool:
-    return number >= 0 and (number in brokers or len(brokers) < MAX_BROKERS)
 
 
 def check(partition: PartitionRecord) -> PartitionRecord:

@@ -68,7 +68,7 @@ def lay_out(
     columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int, selected: int = -1
 ) -> list[Text]:
     """The titles and one line per row, each at most `width` columns wide."""
-    cells = [[_split(cell) for cell in row] for row in rows]
+    cells = [[(cell, "") if isinstance(cell, str) else cell for cell in row] for row in rows]
     kept = [n for n, c in enumerate(columns) if not c.filled or any(row[n][0] for row in cells)]
     columns, cells = [columns[n] for n in kept], [[row[n] for n in kept] for row in cells]
     widths = [
@@ -86,10 +86,6 @@ def lay_out(
             line.stylize(SELECTED)
         lines.append(line)
     return lines
-
-
-def _split(cell: Cell) -> tuple[str, str]:
-    return (cell, "") if isinstance(cell, str) else cell
 
 
 def _fit(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:

@@ -128,16 +128,6 @@ def _descending(value: float | None) -> float:
     return -math.inf if value is None else -value
 
 
-def _worst_first(row: PartitionRow) -> tuple[float, float, float, str, int]:
-    return (
-        RANK[row.state.name],
-        _descending(row.lag_ms),
-        _descending(row.lag_records),
-        row.topic,
-        row.number,
-    )
-
-
 PARTITIONS: Final = ListScreen[PartitionRow](
     letter="p",
     title="partitions",
@@ -146,7 +136,16 @@ PARTITIONS: Final = ListScreen[PartitionRow](
     items=lambda snapshot: snapshot.partitions,
     cells=partition_cells,
     orders=(
-        Order("worst", _worst_first),
+        Order(
+            "worst",
+            lambda row: (
+                RANK[row.state.name],
+                _descending(row.lag_ms),
+                _descending(row.lag_records),
+                row.topic,
+                row.number,
+            ),
+        ),
         Order("lag time", lambda row: (_descending(row.lag_ms), row.topic, row.number)),
         Order("lag", lambda row: (_descending(row.lag_records), row.topic, row.number)),
         Order(
