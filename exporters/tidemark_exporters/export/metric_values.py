@@ -28,26 +28,6 @@ def _count(values: list[int] | None) -> int | None:
     return None if values is None else len(values)
 
 
-def _is_preferred(view: View) -> int | None:
-    return (
-        None if view.leader is None or not view.assigned else int(view.leader == view.assigned[0])
-    )
-
-
-def _leaderless(view: View) -> int | None:
-    """Unknown while no broker reports whether the partition has a leader."""
-    return None if view.leader is None and not view.leaderless else int(view.leaderless)
-
-
-def _lacks_replicas(view: View) -> int | None:
-    """As in kafka_exporter: the new replicas of a reassignment count as missing."""
-    return (
-        None
-        if view.in_sync_replicas is None
-        else int(len(view.in_sync_replicas) < len(view.assigned))
-    )
-
-
 def _counted(flag: str) -> Callable[[PartitionAggregate], Value]:
     """How many partitions have a flag of their status."""
     assert flag in FLAGS
@@ -153,15 +133,23 @@ PARTITION_VALUES: Final[dict[str, Callable[[View], Value]]] = {
     "tidemark_partition_replicas": lambda v: len(v.assigned) or None,
     "tidemark_partition_in_sync_replicas": lambda v: _count(v.in_sync_replicas),
     "tidemark_partition_min_in_sync_replicas": attrgetter("effective_min_in_sync_replicas"),
-    "tidemark_partition_leaderless": _leaderless,
+    # Unknown while no broker reports whether the partition has a leader.
+    "tidemark_partition_leaderless": lambda v: (
+        None if v.leader is None and not v.leaderless else int(v.leaderless)
+    ),
     "tidemark_partition_missed_passes": attrgetter("missed_passes"),
     "kafka_topic_partition_current_offset": attrgetter("high_watermark"),
     "kafka_topic_partition_oldest_offset": attrgetter("log_start_offset"),
     "kafka_topic_partition_leader": attrgetter("leader"),
-    "kafka_topic_partition_leader_is_preferred": _is_preferred,
+    "kafka_topic_partition_leader_is_preferred": lambda v: (
+        None if v.leader is None or not v.assigned else int(v.leader == v.assigned[0])
+    ),
     "kafka_topic_partition_replicas": lambda v: len(v.assigned) or None,
     "kafka_topic_partition_in_sync_replica": lambda v: _count(v.in_sync_replicas),
-    "kafka_topic_partition_under_replicated_partition": _lacks_replicas,
+    # As in kafka_exporter: the new replicas of a reassignment count as missing.
+    "kafka_topic_partition_under_replicated_partition": lambda v: (
+        None if v.in_sync_replicas is None else int(len(v.in_sync_replicas) < len(v.assigned))
+    ),
 }
 REPLICA_VALUES: Final[dict[str, Callable[[ReplicaView], Value]]] = {
     "tidemark_replica_log_end_offset": attrgetter("log_end_offset"),

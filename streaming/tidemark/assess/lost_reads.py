@@ -42,7 +42,9 @@ def judge_commit(
     `leader_epoch`: that of the commit, null where the client sent none. `log_end`: the log end
     offset of the partition now, null: unknown.
     """
-    standing, text = _judge(loss, committed, leader_epoch, log_end)
+    standing, text = _judge(loss, committed, leader_epoch)
+    if standing in ("read", "may_have_read"):
+        text += f"; it {_next(loss, committed, leader_epoch, log_end)}"
     return GroupReach(
         group=group,
         standing=standing,
@@ -52,42 +54,36 @@ def judge_commit(
     )
 
 
-def _judge(
-    loss: Loss, committed: int, epoch: int | None, log_end: int | None
-) -> tuple[Standing, str]:
+def _judge(loss: Loss, committed: int, epoch: int | None) -> tuple[Standing, str]:
     if committed <= loss.start:
         return "before", "its commit covers none of the lost records"
     covered = f"[{loss.start}, {min(committed, loss.end)})"
-    next_text = f"it {_next(loss, committed, log_end)}"
+    may_have = f"may have read the lost records {covered}: "
     if epoch is None:
-        return "may_have_read", (
-            f"may have read the lost records {covered}: the commit has no leader epoch; {next_text}"
-        )
-    after = loss.leader_epoch_after
-    if after is not None and epoch >= after:
+        return "may_have_read", f"{may_have}the commit has no leader epoch"
+    if loss.leader_epoch_after is not None and epoch >= loss.leader_epoch_after:
         return "after_loss", (
             f"committed after the election, by the epoch of its last record ({epoch}): whether it "
             "read lost records before is not known"
         )
-    before = loss.leader_epoch_before
-    if before is not None and epoch <= before:
-        return "read", (
-            f"read the lost records {covered}, by the epoch of its last one ({epoch}); {next_text}"
-        )
-    return "may_have_read", (
-        f"may have read the lost records {covered}: it is not known which leader had epoch "
-        f"{epoch}; {next_text}"
+    if loss.leader_epoch_before is None or epoch > loss.leader_epoch_before:
+        return "may_have_read", f"{may_have}it is not known which leader had epoch {epoch}"
+    # The epoch is that of the last record alone.
+    return "read", (
+        f"read lost records up to offset {committed - 1}, by the epoch of that one ({epoch}): all "
+        f"of {covered}, unless it began within or skipped some"
     )
 
 
-def _next(loss: Loss, committed: int, log_end: int | None) -> str:
-    """What may happen when the group goes on from its commit."""
+def _next(loss: Loss, committed: int, epoch: int | None, log_end: int | None) -> str:
+    """What may happen when the group goes on. A running client knows epochs without a commit."""
+    who = "its client" if epoch is not None else "it runs on with a client that"
+    back = f"or, if {who} checks epochs (KIP-320), begin with the first new record or stop"
     if log_end is not None and log_end < committed:
         return (
-            f"may be reset as auto.offset.reset of its client says, or skip new records up to "
-            f"{committed}: the log ends at {log_end}"
+            f"may be reset as auto.offset.reset of its client says, skip new records up to "
+            f"{committed}, {back}: the log ends at {log_end}"
         )
     return (
-        f"may skip the new records [{loss.start}, {committed}), which have the same offsets, or "
-        "read some twice if its client checks epochs (KIP-320)"
+        f"may skip the new records [{loss.start}, {committed}), which have the same offsets, {back}"
     )

@@ -121,14 +121,14 @@ def as_text(loss: Loss, reaches: Sequence[GroupReach]) -> list[str]:
     """The groups of one loss, worst first, under a heading."""
     place = f"{loss.topic}-{loss.partition} [{loss.start}, {loss.end})"
     if not reaches:
-        return [f"{place}: no consumer group has a commit on this partition now."]
+        return [f"{place}: no consumer group that this user may see has a commit on it now."]
     rows = [
         (each.group, "?" if each.committed is None else str(each.committed), each.text)
         for each in reaches[:MAX_ROWS]
     ]
     more = len(reaches) - len(rows)
     return [
-        f"{place}, by the current commits of groups (earlier ones are not known):",
+        f"{place}, by the current commits (no earlier ones) of the groups that this user may see:",
         *(f"  {line}" for line in table([("GROUP", "COMMITTED", "WHAT THAT SAYS"), *rows])),
         *([f"  … and {more} more; --json lists all of them"] if more else []),
     ]

@@ -28,9 +28,12 @@ COMMITS = {
     "none": (-1, -1),
 }
 SAYS = {
-    "all": ("read", "read the lost records [5, 12), by the epoch of its last one (4)"),
-    "inside": ("read", "read the lost records [5, 8)"),
-    "older": ("read", "read the lost records [5, 9)"),
+    "all": (
+        "read",
+        "read lost records up to offset 13, by the epoch of that one (4): all of [5, 12)",
+    ),
+    "inside": ("read", "up to offset 7, by the epoch of that one (4): all of [5, 8), unless"),
+    "older": ("read", "up to offset 8, by the epoch of that one (2): all of [5, 9), unless"),
     "silent": ("may_have_read", "the commit has no leader epoch"),
     "between": ("may_have_read", "it is not known which leader had epoch 6"),
     "later": ("after_loss", "whether it read lost records before is not known"),
