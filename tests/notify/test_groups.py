@@ -86,7 +86,7 @@ def test_an_unclean_election_of_forty_partitions_is_three_posts(
     assert len(tickets) == len({post["groupKey"] for post in tickets}) <= len(stopped + alive)
     assert pages[0]["alerts"][0]["labels"]["severity"] == "critical"
     assert {post["status"] for post in pages} == {"firing"}
-    assert pages[-1]["commonAnnotations"]["summary"].startswith("Update: 40 partitions of east")
+    assert pages[-1]["commonAnnotations"]["summary"].startswith("Update: 40 partitions in east")
     causes = {each["annotations"]["cause"] for post in pages for each in post["alerts"]}
     assert causes == {pages[0]["groupLabels"]["cause"]}
 
@@ -106,8 +106,8 @@ def test_the_first_post_has_the_losses_first_and_sums_them_up(rig: Rig) -> None:
         "KafkaFollowerLag"
     ]
     assert post["commonAnnotations"]["summary"].startswith(
-        "3 of 6 partitions of east lost committed records: 5 to 7 records each, worst orders-2 "
-        "100-107. 9 alerts of one cause in east (9 firing): KafkaCommittedDataLoss orders-"
+        "3 of 6 partitions of this cause in east lost committed records: 5 to 7 records each, "
+        "worst orders-2 100-107. 9 alerts of one cause in east (9 firing): KafkaCommittedDataLoss "
     )
 
 
@@ -119,7 +119,7 @@ def test_a_lone_loss_is_posted_at_once_with_its_own_summary(rig: Rig) -> None:
     assert len(rig.address.posts) == 1
     rig.step()
     assert rig.address.posts[1]["commonAnnotations"]["summary"].startswith(
-        "Update: 2 partitions of east lost committed records: 1 to 5 records each, "
+        "Update: 2 partitions in east lost committed records: 1 to 5 records each, "
         "worst orders-0 100-105. 1 alert of one cause in east (1 firing): "
     )
 

@@ -152,8 +152,8 @@ def _lost_text(group: Group) -> str:
         return ""
     partitions = counted(len(group.places), "partition")
     if len(group.lost) < len(group.places):
-        partitions = f"{len(group.lost)} of {partitions}"
-    text = f"{partitions} of {group.labels['kafka_cluster']} lost committed records"
+        partitions = f"{len(group.lost)} of {partitions} of this cause"
+    text = f"{partitions} in {group.labels['kafka_cluster']} lost committed records"
     (topic, number), (most, proven) = max(
         group.lost.items(), key=lambda item: (item[1][0], item[0])
     )

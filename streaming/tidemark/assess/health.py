@@ -39,7 +39,7 @@ _ALL_STATES: Final = (
     State(
         "under_min_isr", "critical", "Under min ISR", "fewer in-sync replicas than acks=all needs"
     ),
-    State("critical", "critical", "Critical alert", "another critical alert is open"),
+    State("critical", "critical", "Critical alert", "a critical alert is open"),
     State(
         "blind",
         "unknown",
@@ -55,7 +55,7 @@ _ALL_STATES: Final = (
     State(
         "under_replicated", "warning", "Under-replicated", "some assigned replicas are not in sync"
     ),
-    State("warning", "warning", "Warning", "another alert of severity warning is open"),
+    State("warning", "warning", "Warning", "an alert of severity warning is open"),
     State("unknown", "unknown", "Unknown", "no broker reports its leader or its in-sync replicas"),
     State("info", "info", "Info alert", "an alert of severity info is open"),
     State("healthy", "ok", "Healthy", "all replicas are in sync and no alert is open"),

@@ -109,8 +109,9 @@ def _find(state: PartitionState, context: Context, log_start: int) -> _Holder:
     # The last answer of a silent one is a lower bound. It comes first where the ends are equal.
     lowest = min(holding, key=lambda r: (r.log_end_offset or 0, r.error is None))
     suspect = suspect_of(state, lowest.broker, context)
-    why = f"broker {lowest.broker} holds it" + (f". {suspect.why}" if suspect.why else "")
-    return suspect.broker, why, lowest.broker
+    # The suspected cause first: it is the broker to look at.
+    why = f"{suspect.why}. Broker" if suspect.why else "broker"
+    return suspect.broker, f"{why} {lowest.broker} holds it", lowest.broker
 
 
 def _may_hold(state: PartitionState, replica: ReplicaState, context: Context) -> bool:

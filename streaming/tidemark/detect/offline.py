@@ -42,6 +42,8 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
         broker=last if last is not None else next(iter(candidates), None),
         description=f"{'' if is_short else _act(state, candidates)}{context.name} has no leader"
         f"{at_epoch}; it waits for {one_of}{describe_replicas(state, awaited)}.",
+        # Who may lead changed, and with it whom to bring back.
+        revision=",".join(map(str, candidates)),
         evidence={
             "leader_epoch": state.leader_epoch,
             "last_leader": last,
