@@ -108,8 +108,8 @@ def _log_ends(admin: Any, places: Iterable[TopicPartition]) -> dict[TopicPartiti
 def _command(group: str, loss: Loss) -> str:
     name = shlex.quote(group)
     return (
-        f"`kafka-consumer-groups.sh --describe --group {name}` shows its offset of "
-        f"{loss.topic}-{loss.partition}"
+        f"with Describe on it, `kafka-consumer-groups.sh --bootstrap-server $BOOTSTRAP --describe "
+        f"--group {name}` shows its offset of {loss.topic}-{loss.partition}"
     )
 
 

@@ -39,7 +39,7 @@ SAYS = {
     "later": ("after_loss", "whether it read lost records before is not known"),
     "behind": ("before", "its commit covers none of the lost records"),
     "shared": ("share", "its position is in __share_group_state"),
-    "secret": ("unknown", "kafka-consumer-groups.sh --describe --group secret"),
+    "secret": ("unknown", "--bootstrap-server $BOOTSTRAP --describe --group secret"),
 }
 
 
