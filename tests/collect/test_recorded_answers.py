@@ -191,5 +191,7 @@ def test_metadata_shows_the_stopped_broker(version: int) -> None:
 def test_configurations_of_a_topic_and_of_an_absent_one() -> None:
     plain = TopicConfiguration(1, False, False, frozenset())
     assert decoded(one("DescribeConfigs", 4)) == {"orders": plain}
-    found = decoded(one("DescribeConfigs, errors", 4))
-    assert found == {"orders": plain, "absent": UNKNOWN_PARTITION}
+    assert decoded(one("DescribeConfigs, errors", 4)) == {
+        "orders": plain,
+        "absent": UNKNOWN_PARTITION,
+    }

@@ -45,8 +45,10 @@ def test_secrets_are_read_from_files(tmp_path: Path) -> None:
 
 
 def test_a_version_is_a_tuple_and_null_is_the_default() -> None:
-    found = options(api_version=[2, 5], client_id=None)
-    assert found == {"bootstrap_servers": ["a:1"], "api_version": (2, 5)}
+    assert options(api_version=[2, 5], client_id=None) == {
+        "bootstrap_servers": ["a:1"],
+        "api_version": (2, 5),
+    }
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,13 @@ def test_the_first_post_has_the_losses_first_and_sums_them_up(rig: Rig) -> None:
     )
 
 
+def test_an_offline_partition_is_posted_again_where_others_may_lead(rig: Rig) -> None:
+    rig.deliver_at_once(alert("KafkaOffline", severity="critical", description="1 or 2"))
+    rig.deliver(alert("KafkaOffline", severity="critical", state="update", description="1"))
+    rig.step(40)
+    assert [each["annotations"]["description"] for each in rig.address.posted] == ["1 or 2", "1"]
+
+
 def test_a_lone_loss_is_posted_at_once_with_its_own_summary(rig: Rig) -> None:
     rig.deliver_at_once(alert(**LOSS, evidence={"proven": [100, 105]}))
     assert rig.address.posts[0]["commonAnnotations"]["summary"] == "A sentence."

@@ -158,8 +158,9 @@ def test_ack_sends_waits_and_confirms(log: Log, loss: Alert, sent: list[bytes]) 
     resolved = {"state": "resolved", "reason": "acked", "at": loss.at + 9, "ends_at": loss.at + 9}
     fields: dict[str, Any] = {name: getattr(loss, name) for name in loss.__struct_fields__}
     log.later = [encode_record(Alert(**{**fields, **resolved}))]
-    out = run(loss.fingerprint, "--by", "ada", "--comment", "known").out
-    assert out == f"closed: {describe(loss)}, acked by ada.\n"
+    assert run(loss.fingerprint, "--by", "ada", "--comment", "known").out == (
+        f"closed: {describe(loss)}, acked by ada.\n"
+    )
     (event,) = decode_batch(sent[0]).events
     assert (event.fingerprint, event.by, event.comment) == (loss.fingerprint, "ada", "known")  # type: ignore[union-attr]
     log.alerts += decode_alerts(log.later)

@@ -123,7 +123,7 @@ class AlertmanagerState(ReceiverState):
     def _recall(self, alert: Alert, now: float) -> None:
         known = self._alerts.get(alert.fingerprint)
         if alert.state == "update":
-            self._refresh(alert)
+            self._refresh(alert, now)
         elif known is not None and known.positions:
             # It repeated a record that is not delivered yet.
             return
@@ -137,7 +137,7 @@ class AlertmanagerState(ReceiverState):
         else:
             self._alerts.pop(alert.fingerprint, None)
 
-    def _refresh(self, alert: Alert) -> None:
+    def _refresh(self, alert: Alert, _now: float) -> None:
         current = self._alerts.get(alert.fingerprint)
         if current is not None and not current.is_resolved:
             current.alert = refreshed(current.alert, alert)

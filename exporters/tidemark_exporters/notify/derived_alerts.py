@@ -151,7 +151,16 @@ class OpenAlerts:
             if since is None:
                 continue
             if newest[cluster] - max(since, known.asserted_at) > LOST_SECONDS:
-                ended.append(_state_lost(known.alert, newest[cluster]))
+                ended.append(
+                    structs.replace(
+                        known.alert,
+                        id=transition_id(fingerprint, known.alert.starts_at, "state_lost"),
+                        state="resolved",
+                        ends_at=newest[cluster],
+                        reason="state_lost",
+                        at=newest[cluster],
+                    )
+                )
                 del self._open[fingerprint]
         return ended
 
@@ -193,17 +202,6 @@ def as_firing(alert: OpenAlert) -> Alert:
         **structs.asdict(alert),
         state="firing",
         at=alert.starts_at,
-    )
-
-
-def _state_lost(alert: Alert, at: float) -> Alert:
-    return structs.replace(
-        alert,
-        id=transition_id(alert.fingerprint, alert.starts_at, "state_lost"),
-        state="resolved",
-        ends_at=at,
-        reason="state_lost",
-        at=at,
     )
 
 

@@ -102,7 +102,7 @@ class ReceiverState(ABC):
             self._settle(position, "duplicate")
         elif alert.state == "update":
             self._groups.refresh(alert)
-            self._refresh(alert)
+            self._refresh(alert, now)
             self.offsets.settle(position)
         elif alert.state == FIRING:
             self._fire(alert, position, now)
@@ -117,7 +117,7 @@ class ReceiverState(ABC):
         if alert.state == FIRING and known.state != FIRING:
             self._fire(alert, None, now)
         elif alert.state == FIRING:
-            self._refresh(alert)
+            self._refresh(alert, now)
         elif known.state == FIRING:
             self._resolve(structs.replace(alert, starts_at=known.starts_at), None, now)
 
@@ -216,7 +216,7 @@ class ReceiverState(ABC):
         """An earlier run posted this record."""
 
     @abstractmethod
-    def _refresh(self, alert: Alert) -> None:
+    def _refresh(self, alert: Alert, now: float) -> None:
         """New annotations and evidence of an open alert, for the posts to come."""
 
     @abstractmethod

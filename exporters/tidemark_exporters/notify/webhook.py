@@ -1,14 +1,19 @@
-"""A webhook as a receiver: each transition of an alert is posted once, in batches. Pure."""
+"""A webhook as a receiver: each transition of an alert is posted once, in batches. Pure.
+
+Of updates only those of an offline partition are: they name other brokers to bring back.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Final
 
+from msgspec import structs
+
 from tidemark.core.records import Alert
 from tidemark.settings import Notify, Receiver
 from tidemark_exporters.notify.derived_alerts import Heartbeat
-from tidemark_exporters.notify.groups import Group, is_loss
+from tidemark_exporters.notify.groups import OFFLINE, Group, is_loss
 from tidemark_exporters.notify.offsets import KnownState, Offsets
 from tidemark_exporters.notify.payload import webhook_body
 from tidemark_exporters.notify.queue import AlertBatch, Entry, Queue
@@ -65,7 +70,7 @@ class WebhookState(ReceiverState):
         if alert.state != "update" and not overtaken:
             self._note(alert, alert.state)
 
-    def _refresh(self, alert: Alert) -> None:
+    def _refresh(self, alert: Alert, now: float) -> None:
         fingerprint = alert.fingerprint
         entry = (
             self._backlog.find(fingerprint)
@@ -74,6 +79,13 @@ class WebhookState(ReceiverState):
         )
         if entry is not None and entry.alert.state == FIRING:
             entry.alert = refreshed(entry.alert, alert)
+        elif (
+            entry is None
+            and alert.labels.get("alertname") == OFFLINE
+            and self._states.get(fingerprint) == (FIRING, alert.starts_at)
+        ):
+            # It was posted, and now another broker is to be brought back.
+            self._send(Entry(structs.replace(alert, state=FIRING), None, now), now)
 
     def _begin(self, entry: Entry) -> None:
         self._note(entry.alert, FIRING)

@@ -94,7 +94,8 @@ class _Segment:
         if (
             held is not None
             and self._expected <= first <= last < self._end
-            and self._is_wrong(held)
+            # It left a gap, or has another CRC than the one written in it.
+            and (held.batch.base_offset > self._expected or not self._has_right_crc(held))
         ):
             reason = f"offset {held.batch.base_offset} or its size is wrong: {first} follows"
             yield Fault(self._path, held.position, reason, found.position)
@@ -104,10 +105,6 @@ class _Segment:
             if last >= self._end:
                 reason = f"offset {last} belongs to a later segment"
             yield Fault(self._path, found.position, reason, found.position + found.size)
-
-    def _is_wrong(self, held: Found) -> bool:
-        """Whether it left a gap, or has another CRC than the one written in it."""
-        return held.batch.base_offset > self._expected or not self._has_right_crc(held)
 
     def _after_damage(self, head: Head) -> Generator[Found | Fault, None, int | None]:
         start, reason = head.position, head.damage

@@ -168,8 +168,9 @@ def test_losses_in_a_recording(tmp_path: Path) -> None:
     out = run("--losses", "--from", path, code=3).out
     assert "[5, 12)" in out
     assert "7 committed records lost in 1 range." in out
-    out = run("--losses", "trace", "1", "--from", path).out
-    assert out == "no committed record is known to be lost there; other losses: trace/trace-0.\n"
+    assert run("--losses", "trace", "1", "--from", path).out == (
+        "no committed record is known to be lost there; other losses: trace/trace-0.\n"
+    )
 
 
 def test_without_losses_the_exit_code_is_0(tmp_path: Path) -> None:
