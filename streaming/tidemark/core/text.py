@@ -23,6 +23,8 @@ _ANSWERS: Final = {
     "FENCED_LEADER_EPOCH": "knows a later leader epoch",
     "UNKNOWN_LEADER_EPOCH": "does not know the leader epoch yet",
 }
+# With one of these begins what spreadsheets compute.
+_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
 _UNITS: Final = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
@@ -96,14 +98,14 @@ def csv_text(rows: Iterable[Iterable[object]], *, exact: bool = False) -> str:
     """Rows as CSV. None is empty. Unless `exact`, what spreadsheets compute begins with '."""
     out = io.StringIO()
     quoted = (
-        [f"'{each}" if not exact and _is_formula(each) else each for each in row] for row in rows
+        [
+            f"'{each}" if isinstance(each, str) and each.startswith(_FORMULAS) else each
+            for each in row
+        ]
+        for row in rows
     )
-    csv.writer(out, lineterminator="\n").writerows(quoted)
+    csv.writer(out, lineterminator="\n").writerows(rows if exact else quoted)
     return out.getvalue()
-
-
-def _is_formula(cell: object) -> bool:
-    return isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
 def is_answer(error: str) -> bool:

@@ -164,7 +164,10 @@ def _paired(state: PartitionState, event: Observation, committed: int, newest: i
             # A former leader may be back, with more than its successor has.
             or (several and log_end > newest)
             or (stable is not None and stable < committed)
-            or (sample.broker == state.leader and not _leads(state, sample))
+            or (
+                sample.broker == state.leader
+                and (sample.leads is False or sample.leader_epoch != state.leader_epoch)
+            )
             # It may be below its checkpoint now.
             or (has_checkpoints and _high_watermark_fell(replica, sample))
         ):
@@ -176,10 +179,6 @@ def _paired(state: PartitionState, event: Observation, committed: int, newest: i
 def _high_watermark_fell(replica: ReplicaState, sample: Replica) -> bool:
     before, now = replica.high_watermark, sample.high_watermark
     return now is not None and (before is None or now < before)
-
-
-def _leads(state: PartitionState, sample: Replica) -> bool:
-    return sample.leads is not False and sample.leader_epoch == state.leader_epoch
 
 
 def _apply_offsets(
