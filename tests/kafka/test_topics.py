@@ -161,5 +161,5 @@ def test_partitions_that_were_added_to_the_alerts_are_named(ensure: Callable[...
 
 
 def test_the_named_procedure_is_a_section_of_the_document() -> None:
-    path, _, section = topics.PROCEDURE.partition(", ")
+    path, _, section = topics.PROCEDURE.partition(" of `tidemark assets`, ")
     assert f"\n## {section.strip(chr(34))}\n" in (ROOT / path).read_text(encoding="utf-8")
