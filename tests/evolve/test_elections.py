@@ -232,7 +232,9 @@ def test_the_sets_of_the_record_decide() -> None:
     )
     shown = {**NONE_IN_SYNC, "eligible_leader_replicas": [2]}
     old = before(**shown, sparse=SparseState(metadata=position))
-    assert verdict(old, after(sparse=recorded(8))) is ElectionVerdict.LAST_KNOWN_LEADER
+    assert judge_election(old, after(sparse=recorded(8))) == Election(
+        ElectionVerdict.LAST_KNOWN_LEADER, 2, 4, 5, recorded=True
+    )
     position = MetadataPosition(7, 0, 0.0, in_sync_replicas=[1], reassigning=True)
     old = before(leader=1, sparse=SparseState(metadata=position))
     assert verdict(old, after(sparse=recorded(8))) is None

@@ -11,7 +11,7 @@ from tests.evolve.observations import SEEN, answer, fold, observation, silent
 from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import NO_EPOCH, Committed
 from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
-from tidemark.core.sparse_state import LogReset, SampledLeadership, SparseState
+from tidemark.core.sparse_state import LogReset, SampledLeadership, SparseState, copy_of
 from tidemark.evolve.loss_reads import apply_loss
 
 GONE = observation(
@@ -160,12 +160,20 @@ def test_a_loss_that_no_lineage_dated_is_of_the_epochs_of_other_leaders_too(
     assert after.committed[0].lost_from == (5 if lost else None)
 
 
-def too_short(epoch: int | None, committed: Committed, **fields: Any) -> PartitionState:
+def too_short(
+    epoch: int | None, committed: Committed, end: int = 3, **fields: Any
+) -> PartitionState:
     """Broker 2 leads, and its log ends at 3."""
-    log = ReplicaState(2, 3, leader_epoch=epoch, leads=True, sampled_at=12.0)
-    state = PartitionState(leader=2, leader_epoch=epoch, observed_at=12.0, assigned=[2], **fields)
-    state.replicas, state.committed = [log], [committed]
-    return state
+    log = ReplicaState(2, end, log_start_offset=0, leader_epoch=epoch, leads=True, sampled_at=12.0)
+    return PartitionState(
+        leader=2,
+        leader_epoch=epoch,
+        observed_at=12.0,
+        assigned=[2],
+        replicas=[log],
+        committed=[committed],
+        **fields,
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,11 +192,38 @@ def test_a_log_of_the_leader_that_was_reset_may_be_of_a_new_topic(
 ) -> None:
     before = PartitionState(committed=[Committed(0, 90, 1.0, 90, 1)])
     after = too_short(None, before.committed[0])
-    leadership = SampledLeadership(2, began_at, 12.0, [2], [2], [2], 90)
-    after.sparse = SparseState(leadership=leadership, resets=resets)
+    after.sparse = SparseState(
+        leadership=SampledLeadership(2, began_at, 12.0, [2], [2], [2], 90), resets=resets
+    )
     apply_loss(after, before, is_legitimate=True)
-    assert (after.sparse.suspicion is not None) is suspected
-    assert (after.loss_candidate is None) is suspected
+    assert (after.sparse.suspicion is not None) is suspected is (after.loss_candidate is None)
+
+
+@pytest.mark.parametrize(
+    ("end", "fields", "suspected", "candidate"),
+    [
+        # Epoch 1 begins at 9, and at 5. Its log goes beyond what was committed, or ends there.
+        (40, {"sparse": SparseState(resets=[LogReset(2, 11.0)])}, (20, 30), None),
+        (30, {"sparse": SparseState(resets=[LogReset(2, 11.0)])}, (20, 30), None),
+        (40, {}, None, None),
+        (40, {"topic_id": "a"}, None, (20, 30)),
+    ],
+)
+def test_an_epoch_of_two_leaderships_proves_no_loss(
+    end: int,
+    fields: dict[str, Any],
+    suspected: tuple[int, int] | None,
+    candidate: tuple[int, int] | None,
+) -> None:
+    entry = Committed(1, 30, 1.0, 30, 1, dated=True, lineage=[(0, 9), (1, 30)])
+    after = too_short(
+        5, entry, end, lineage=[(0, 5), (1, 20), (5, end)], lineage_complete_from=0, **fields
+    )
+    apply_loss(after, PartitionState(committed=[entry]), is_legitimate=True)
+    assert [
+        each and (each.start, each.end)
+        for each in (copy_of(after.sparse).suspicion, after.loss_candidate)
+    ] == [suspected, candidate]
 
 
 @pytest.mark.parametrize(
@@ -206,8 +241,7 @@ def test_two_reads_without_epochs_are_of_one_leader(
 ) -> None:
     read = LossCandidate(NO_EPOCH, NO_EPOCH, 3, 9, 9, 6)
     before = PartitionState(leader=leader, leader_epoch=epoch_before, loss_candidate=read)
-    committed = Committed(NO_EPOCH, 9, 1.0, 9, 1)
-    after = too_short(epoch_after, committed, topic_id="a", pass_number=7)
+    after = too_short(epoch_after, Committed(NO_EPOCH, 9, 1.0, 9, 1), topic_id="a", pass_number=7)
     apply_loss(after, before, is_legitimate=True)
     assert after.loss_candidate is not None
     assert after.loss_candidate.confirmed is confirmed
