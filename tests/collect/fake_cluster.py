@@ -21,12 +21,13 @@ class FakeCluster:
 
     def __init__(self, versions: dict[int, tuple[int, int]] | None = None, **settings: Any) -> None:
         self.brokers = [FakeBroker(number, versions) for number in (1, 2, 3)]
+        self.address = f"127.0.0.1:{self.brokers[0].port}"
         self.topics: Topics = {}
         for broker in self.brokers:
             broker.metadata = lambda: (self.brokers, self.topics)
         cluster = Cluster(
             name="c",
-            bootstrap_servers=[f"127.0.0.1:{self.brokers[0].port}"],
+            bootstrap_servers=[self.address],
             topics_deny=["hidden"],
         )
         whole = {"broker_timeout_seconds": 1.0, "metadata_seconds": 1e-6, **settings}

@@ -67,6 +67,10 @@ def fold(
     return state
 
 
+def second_ends(log_end: int, **fields: Any) -> Observation:
+    return observation(samples=[answer(1), answer(2, log_end_offset=log_end)], **fields)
+
+
 def sparse_of(state: PartitionState) -> SparseState:
     """The sparse part of a state; an empty one where the state has none."""
     return state.sparse or SparseState()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tests.evolve.observations import answer, fold, observation, silent
+from tests.evolve.observations import answer, fold, observation, second_ends, silent
 from tidemark.core import activity
 from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import Committed
@@ -320,10 +320,6 @@ def test_a_checkpoint_below_the_high_watermark_is_at_rest_until_that_falls() -> 
     assert is_folded(known(), following(other={"high_watermark": 80}))
 
 
-def second_log_ends_at(log_end: int, **fields: Any) -> Observation:
-    return observation(samples=[answer(1), answer(2, log_end_offset=log_end)], **fields)
-
-
 def first(**fields: Any) -> PartitionState:
     """The state after one observation; `fields` are those of the leader's sample."""
     return fold(None, observation(samples=[answer(1, **fields), answer(2)]))
@@ -341,8 +337,8 @@ HISTORY = SparseState(metadata=MetadataPosition(7, 0, 9.0), epoch_starts=[EpochS
         # Epoch starts and a record of the metadata log are history.
         (known(sparse=HISTORY), following(), True),
         # A log that does not reach the high watermark is behind what was committed.
-        (fold(None, second_log_ends_at(70)), second_log_ends_at(89, observed_at=11.0), False),
-        (fold(None, second_log_ends_at(70)), second_log_ends_at(90, observed_at=11.0), True),
+        (fold(None, second_ends(70)), second_ends(89, observed_at=11.0), False),
+        (fold(None, second_ends(70)), second_ends(90, observed_at=11.0), True),
         # A replica answers again.
         (
             fold(known(), observation(samples=[answer(1), silent(2)])),

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.evolve.observations import answer, fold, observation, silent, sparse_after, sparse_of
+from tests.evolve.observations import (
+    answer,
+    fold,
+    observation,
+    second_ends,
+    silent,
+    sparse_after,
+    sparse_of,
+)
 from tidemark.assess.reassignment_progress import MAX_SAMPLES
 from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import NO_EPOCH
@@ -147,10 +155,6 @@ def less(committed: int | None, **fields: Any) -> Observation:
 REGRESSED = Regression(80, 90, 11.0)
 
 
-def ends(log_end: int, **fields: Any) -> Observation:
-    return observation(samples=[answer(1), answer(2, log_end_offset=log_end)], **fields)
-
-
 UNKNOWN_ISR: dict[str, Any] = {"in_sync_replicas": None}
 
 
@@ -209,28 +213,51 @@ UNKNOWN_ISR: dict[str, Any] = {"in_sync_replicas": None}
         ("regression", [less(90), less(80), less(95, leader_epoch=3)], REGRESSED),
         ("regression", [less(90), less(80), less(70, leader_epoch=3)], REGRESSED),
         # An in-sync replica that ends below what was committed before is behind.
-        ("behind_committed", [ends(100), ends(89)], [BehindCommitted(2, 89, 90)]),
-        ("behind_committed", [ends(100), ends(90)], []),
+        (
+            "behind_committed",
+            [second_ends(100), second_ends(89)],
+            [BehindCommitted(2, 89, 90)],
+        ),
+        ("behind_committed", [second_ends(100), second_ends(90)], []),
         # In any order of the samples, and without the leader's.
         (
             "behind_committed",
-            [ends(100), observation(samples=[answer(2, log_end_offset=80)])],
+            [second_ends(100), observation(samples=[answer(2, log_end_offset=80)])],
             [BehindCommitted(2, 80, 90)],
         ),
         (
             "behind_committed",
-            [ends(100), observation(samples=[answer(2, log_end_offset=80), answer(1)])],
+            [
+                second_ends(100),
+                observation(samples=[answer(2, log_end_offset=80), answer(1)]),
+            ],
             [BehindCommitted(2, 80, 90)],
         ),
         # The follower may have been sampled before these records were committed.
-        ("behind_committed", [ends(80)], []),
-        ("behind_committed", [ends(100), ends(89), ends(90)], []),
-        ("behind_committed", [ends(100), ends(89, in_sync_replicas=[1])], []),
-        ("behind_committed", [ends(100, **UNKNOWN_ISR), ends(89, **UNKNOWN_ISR)], []),
-        ("behind_committed", [ends(100), ends(89, topic_id="b")], []),
+        ("behind_committed", [second_ends(80)], []),
         (
             "behind_committed",
-            [ends(100), ends(89), observation(samples=[answer(1), silent(2)])],
+            [second_ends(100), second_ends(89), second_ends(90)],
+            [],
+        ),
+        (
+            "behind_committed",
+            [second_ends(100), second_ends(89, in_sync_replicas=[1])],
+            [],
+        ),
+        (
+            "behind_committed",
+            [second_ends(100, **UNKNOWN_ISR), second_ends(89, **UNKNOWN_ISR)],
+            [],
+        ),
+        ("behind_committed", [second_ends(100), second_ends(89, topic_id="b")], []),
+        (
+            "behind_committed",
+            [
+                second_ends(100),
+                second_ends(89),
+                observation(samples=[answer(1), silent(2)]),
+            ],
             [],
         ),
     ],
@@ -250,7 +277,7 @@ def test_records_that_any_epoch_committed_count_unless_they_are_lost(
     state = fold(None, observation(), observation(leader_epoch=5, committed=50))
     state.committed[0].lost_from = lost_from
     behind = [] if committed is None else [BehindCommitted(2, log_end, committed)]
-    assert sparse_of(fold(state, ends(log_end, leader_epoch=5))).behind_committed == behind
+    assert sparse_of(fold(state, second_ends(log_end, leader_epoch=5))).behind_committed == behind
 
 
 def without_epochs(

@@ -44,16 +44,12 @@ def cluster(versions: dict[int, tuple[int, int]]) -> Iterator[FakeCluster]:
     fake.close()
 
 
-def bootstrap_of(cluster: FakeCluster) -> str:
-    return f"127.0.0.1:{cluster.brokers[0].port}"
-
-
 @pytest.fixture
 def server(cluster: FakeCluster) -> str:
     """A bootstrap server of a cluster with two topics."""
     cluster.topic("orders", 10)
     cluster.topic("payments", 20)
-    return bootstrap_of(cluster)
+    return cluster.address
 
 
 def reached(folder: Path, server: str) -> str:
@@ -93,8 +89,8 @@ def test_each_verb_names_a_listener_that_cannot_be_used(cluster: FakeCluster, se
 
 def test_a_bootstrap_server_that_is_no_broker_is_named(cluster: FakeCluster) -> None:
     cluster.brokers[0].versions = {API_VERSIONS: (0, 3), FETCH: (4, 12)}
-    done = tidemark("inspect", "orders", "--bootstrap", bootstrap_of(cluster), code=1)
-    assert f"bootstrap server at {bootstrap_of(cluster)} (controller_listener)" in done.err
+    done = tidemark("inspect", "orders", "--bootstrap", cluster.address, code=1)
+    assert f"bootstrap server at {cluster.address} (controller_listener)" in done.err
 
 
 def test_inspect_works_without_the_permission_to_read_configurations(server: str) -> None:
@@ -203,14 +199,14 @@ def test_a_cluster_without_topics_is_told_from_topics_that_may_not_be_described(
 ) -> None:
     for broker in cluster.brokers:
         broker.absent_error = error
-    _, _, lines = reached(tmp_path, bootstrap_of(cluster)).partition("cluster east")
+    _, _, lines = reached(tmp_path, cluster.address).partition("cluster east")
     assert f"  {first} (Describe on topics)" in lines
     assert f"  not known: Fetch (Read on topics): {records}\n" in lines
     assert ("to grant what is refused:" in lines) is (error == 29)
 
 
 def test_an_audit_without_a_visible_partition_is_no_success(cluster: FakeCluster) -> None:
-    shown = tidemark("audit", "--bootstrap", bootstrap_of(cluster), code=1)
+    shown = tidemark("audit", "--bootstrap", cluster.address, code=1)
     assert shown.out == ""
     assert "nothing was compared: no partition was found." in shown.err
 

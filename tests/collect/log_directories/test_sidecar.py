@@ -27,7 +27,7 @@ from tidemark.collect.publish.publisher import Publisher
 from tidemark.collect.sources.log_directories.sidecar import LogDirectoriesReader, run_sidecar
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
-from tidemark.core.events import Batch, BrokerState, Checkpoint
+from tidemark.core.events import BrokerState, Checkpoint
 from tidemark.core.identity import group_of
 from tidemark.settings import Cluster, Settings
 from tidemark.web.health import Health
@@ -57,16 +57,15 @@ def reader_of(*paths: Path) -> LogDirectoriesReader:
     return LogDirectoriesReader(paths, cluster, "host-3", GROUPS, 1)
 
 
-def batches(records: list[EventRecord]) -> dict[int, Batch]:
-    return {record.group: decode_batch(record.payload) for record in records}
-
-
 def test_a_partition_goes_to_its_group_and_the_broker_to_all(tmp_path: Path) -> None:
     one, other = write_directory(tmp_path / "a"), write_directory(tmp_path / "b")
     (other / "t-0").rename(other / "t-1")
     write_partition(other, "hidden", 0)
     replace(other / HIGH_WATERMARKS, offsets({("t", 1): 7, ("t", 0): 1, ("hidden", 0): 5}))
-    found = batches(reader_of(one, other).records(100.0, 0.0))
+    found = {
+        record.group: decode_batch(record.payload)
+        for record in reader_of(one, other).records(100.0, 0.0)
+    }
     assert found.keys() == set(range(GROUPS))
     for number, high_watermark in ((0, 42), (1, 7)):
         batch = found[group_of("east", "t", number, GROUPS)]

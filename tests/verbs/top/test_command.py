@@ -35,10 +35,6 @@ def brokers() -> Iterator[FakeCluster]:
     cluster.close()
 
 
-def address(cluster: FakeCluster) -> str:
-    return f"127.0.0.1:{cluster.brokers[0].port}"
-
-
 def test_a_recording_as_text(tmp_path: Path) -> None:
     path = write(tmp_path / "unclean.jsonl", trace("unclean"))
     out = tidemark("top", "--from", path).out
@@ -53,7 +49,7 @@ def test_live_passes_as_blocks_of_text_and_their_recording(
 ) -> None:
     path = tmp_path / "events.jsonl.gz"
     for _ in range(2):
-        live = ("top", "--bootstrap", address(brokers), "--every", "0.1", "--passes", "3")
+        live = ("top", "--bootstrap", brokers.address, "--every", "0.1", "--passes", "3")
         out = tidemark(*live, "--record", str(path)).out
         assert "3 brokers, 4 partitions" in out
         # The last pass always has one; on a busy machine it may be the only one.
@@ -96,7 +92,7 @@ def test_the_page_the_api_and_the_metrics_are_served(brokers: FakeCluster) -> No
     reader = threading.Thread(target=read)
     reader.start()
     out = tidemark(
-        *("top", "--bootstrap", address(brokers), "--plain"),
+        *("top", "--bootstrap", brokers.address, "--plain"),
         *("--listen", f"127.0.0.1:{port}"),
     ).out
     reader.join()
@@ -140,5 +136,5 @@ def test_a_folder_that_is_not_there_cannot_be_recorded_to(
     brokers: FakeCluster, tmp_path: Path
 ) -> None:
     path = tmp_path / "none" / "events.jsonl"
-    err = tidemark("top", "--bootstrap", address(brokers), "--record", str(path), code=2).err
+    err = tidemark("top", "--bootstrap", brokers.address, "--record", str(path), code=2).err
     assert f"cannot write {path}" in err
