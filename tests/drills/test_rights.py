@@ -52,7 +52,7 @@ def test_most_expectations_remain() -> None:
     """Each class of alerts that Describe shows is still required of a drill."""
     kept = {each.alert for name in CHOSEN for each in with_describe_alone(DRILLS[name]).expected}
     assert kept == {
-        *("KafkaBrokerDown", "KafkaOffline", "KafkaElrElection", "KafkaZombieLeader"),
+        *("KafkaBrokerDown", "KafkaOffline", "KafkaZombieLeader"),
         *("KafkaEpochBumpStorm", "KafkaHwStalled", "KafkaUnderReplicated", "KafkaIsrChange"),
         *("KafkaIsrChurn", "KafkaCollectorConflict"),
     }

@@ -22,7 +22,7 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     if minimum == 1:
         danger = f"Leader {state.leader} is the last one; without it the partition is offline"
     yield from missing_replicas(
-        ID,
+        context.escalated(ID, context.thresholds.under_replicated_escalates_ms),
         state,
         context,
         f", exactly the minimum (min ISR {minimum}). {danger}",

@@ -93,4 +93,6 @@ DETECTOR = Detector(
     severities=("critical", "info"),
     wakes_on=activity.NO_LEADER,
     state=evaluate,
+    # What to do about an election contradicts what to do without a leader.
+    clear_passes=1,
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
+from tidemark.core.records import Severity
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import count_in_sync
 from tidemark.detect.suspect import describe_missing
@@ -18,25 +19,32 @@ ID = "UNDER_REPLICATED"
 
 def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Needs no leader."""
-    yield from missing_replicas(ID, state, context)
+    yield from missing_replicas(
+        context.escalated(ID, context.thresholds.under_replicated_escalates_ms), state, context
+    )
 
 
 def missing_replicas(
-    identity: str, state: PartitionState, context: Context, danger: str = "", **evidence: Any
+    severity: Severity,
+    state: PartitionState,
+    context: Context,
+    danger: str = "",
+    **evidence: Any,
 ) -> Conditions:
     """No condition while restart grace covers every missing replica.
 
-    `danger` stands behind how many are in sync; `evidence` is what `identity` shows besides.
+    `danger` stands behind how many are in sync; `evidence` is shown besides.
     """
     missing = state.missing
     if not missing or all(context.in_grace(broker) for broker in missing):
         return
     suspected = describe_missing(state, context)
-    escalates_ms = context.thresholds.under_replicated_escalates_ms
     yield Condition(
-        severity=context.escalated(identity, escalates_ms),
+        severity=severity,
         broker=suspected.broker,
-        hold_ms=context.while_churning(escalates_ms, missing, suspected.broker),
+        hold_ms=context.while_churning(
+            context.thresholds.under_replicated_escalates_ms, missing, suspected.broker
+        ),
         description=f"{context.name} has {count_in_sync(state)}{danger}. Missing: {suspected.why}.",
         evidence={
             "assigned": state.assigned,
