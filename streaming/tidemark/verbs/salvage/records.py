@@ -104,7 +104,9 @@ class LostRecords:
             held = [batch for batch in here if batch.base_offset <= self.at]
             if held:
                 # The newest epoch first.
-                yield from self._read(sorted(held, key=lambda batch: -(batch.leader_epoch or 0)))
+                yield from self._read(
+                    sorted(held, key=lambda b: -1 if b.leader_epoch is None else -b.leader_epoch)
+                )
             else:
                 self._skip(min((batch.base_offset for batch in here), default=self._lost.end))
 
