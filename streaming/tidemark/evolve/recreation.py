@@ -143,8 +143,9 @@ def may_be_recreated(state: PartitionState, committed: int, found: LossCandidate
     is_same = not marks or _shares_history(state, state.lineage, before=began_at)
     if is_same or _elected_too_often(state, epoch, marks):
         return False
-    is_unseen = any(mark.unwatched for mark in marks) or is_renumbered(state)
-    if found is not None and (is_unseen or _are_reset_at_once(state)):
+    if found is not None and (
+        any(mark.unwatched for mark in marks) or is_renumbered(state) or _are_reset_at_once(state)
+    ):
         return True
     answers = [replica for replica in state.replicas if replica.error is None]
     return all((replica.log_end_offset or 0) < committed for replica in answers)
