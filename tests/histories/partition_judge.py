@@ -161,10 +161,10 @@ class PartitionJudge:
         counts.update(f"elections: {e.kind}" for e in truth.elections[1:])
         counts["lost records"] += len(lost)
         counts["lost records claimed"] += len(lost & self._claimed)
-        counts["proven losses"] += len(self._demanded)
         missed = sorted(set(self._demanded) - self._claimed)
         # Without topic ids, a topic that was created again looks the same.
-        known = "" if self._partition.mode.topic_ids else ", without topic ids"
+        known = "" if self._partition.mode.topic_ids else f", Kafka {self._partition.mode.name}"
+        counts[f"proven losses{known}"] += len(self._demanded)
         counts[f"proven losses unclaimed{known}"] += len(missed)
         if missed and not known:
             text = f"{len(missed)} records, first {self._demanded[missed[0]]}"
