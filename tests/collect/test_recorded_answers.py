@@ -30,7 +30,7 @@ from tidemark.collect.legacy.epoch_end_offset import (
     OFFSET_FOR_LEADER_EPOCH,
     decode_epoch_end_offsets,
 )
-from tidemark.collect.legacy.legacy_fetch import decode_legacy_fetch
+from tidemark.collect.legacy.legacy_reads import decode_legacy_fetch
 from tidemark.core.errors import WireError
 from tidemark_lab.brokers.jars import KAFKA_VERSION
 

@@ -123,7 +123,7 @@ def test_a_producer_that_cannot_deliver_ends_its_thread(monkeypatch: pytest.Monk
 NONE, GZIP = 0, 1
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_records, "DefaultRecordBatch", memory_records.DefaultRecordBatch)
     bound_batches()
@@ -146,6 +146,7 @@ def records(data: bytes) -> list[Any]:
     return found
 
 
+@pytest.mark.usefixtures("bounded")
 @pytest.mark.parametrize("codec", [NONE, GZIP])
 def test_batches_within_the_bound_are_read_as_before(codec: int) -> None:
     found = records(batch([b"a", b"b"], 5, codec) + batch([b"c"], 7, codec))
@@ -154,6 +155,7 @@ def test_batches_within_the_bound_are_read_as_before(codec: int) -> None:
     ]
 
 
+@pytest.mark.usefixtures("bounded")
 def test_a_batch_beyond_it_is_one_record_and_the_next_ones_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -175,6 +177,7 @@ def test_a_batch_beyond_it_is_one_record_and_the_next_ones_are_read(
         decode_record(value)
 
 
+@pytest.mark.usefixtures("bounded")
 def test_only_what_unpacks_beyond_it_is_oversized(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_internals, "MAX_BATCH_BYTES", 1_000)
     (large,) = records(batch([bytes(5_000)], 5))
@@ -183,6 +186,7 @@ def test_only_what_unpacks_beyond_it_is_oversized(monkeypatch: pytest.MonkeyPatc
     assert (large.value.is_oversized, damaged.value.is_oversized) == (True, False)
 
 
+@pytest.mark.usefixtures("bounded")
 def test_it_stands_for_all_records_of_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_internals, "MAX_BATCH_BYTES", 1_000)
     found = records(batch([bytes(600), bytes(600)], 10) + batch([b"c"], 12))

@@ -203,15 +203,6 @@ def encode_lone_event(cluster: str, sender: str, event: Ack | Audit | Escrow) ->
     )
 
 
-def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a batch; it is committed beside this module."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"Tidemark replica-state, version {VERSION}",
-        **dedented(msgspec.json.schema(Batch)),
-    }
-
-
 def dedented(schema: Any) -> Any:
     """A JSON Schema with descriptions as Python 3.13 stores docstrings: without indentation."""
     if isinstance(schema, list):

@@ -17,7 +17,6 @@ from tidemark.record_log.batches import DamagedLogError, batch_size, parse_batch
 
 _MAGIC: Final = 2
 # The type in the key of a control record (ControlRecordType).
-LEADER_CHANGE: Final = 2
 SNAPSHOT_HEADER: Final = 3
 SNAPSHOT_FOOTER: Final = 4
 _CONTROL_KEY: Final = Struct(">hh")
