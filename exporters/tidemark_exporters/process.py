@@ -24,7 +24,7 @@ from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
 from tidemark.web.health import Health
-from tidemark.web.http_client import Client, make_clients
+from tidemark.web.webhook_client import Client, make_clients
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer
 from tidemark_exporters.export.own_metrics import EVENTS, ExportMetrics

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 from tidemark.core.errors import WireError
 from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
 from tidemark.core.records import decode_record
-from tidemark.kafka import client_internals, unpacking
+from tidemark.kafka import client_internals, decompression
 from tidemark.kafka.client import Producer, close_producer, outcome_of
 from tidemark.kafka.client_internals import (
     GZIP_LEVEL,
@@ -28,7 +28,7 @@ from tidemark.kafka.client_internals import (
     bound_batches,
     set_gzip_level,
 )
-from tidemark.kafka.unpacking import (
+from tidemark.kafka.decompression import (
     MAX_MEMBERS,
     DamagedRecordsError,
     UnreadableRecordsError,
@@ -216,7 +216,7 @@ CODECS = {2: "snappy", 3: "lz4", 4: "zstd"}
 @pytest.fixture(params=["with pyarrow", "without pyarrow"])
 def _libraries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "without pyarrow":
-        monkeypatch.setattr(unpacking, "_pyarrow", lambda: None)
+        monkeypatch.setattr(decompression, "_pyarrow", lambda: None)
 
 
 @pytest.mark.usefixtures("_libraries")
@@ -237,7 +237,7 @@ def test_every_codec_is_unpacked_within_the_bound(codec: int) -> None:
 
 @pytest.mark.parametrize("codec", CODECS, ids=CODECS.get)
 def test_a_missing_library_is_named(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "_pyarrow", lambda: None)
+    monkeypatch.setattr(decompression, "_pyarrow", lambda: None)
     for name in ("snappy", "lz4.frame", "zstandard"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UnreadableRecordsError, match=f"no Python library for {CODECS[codec]} is"):

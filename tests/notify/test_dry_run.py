@@ -17,7 +17,7 @@ from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert, encode_record
 from tidemark.settings import Alertmanager, Notify, Receiver, Settings
 from tidemark.settings.maintenance import Maintenance
-from tidemark.web.http_client import NotDeliveredError
+from tidemark.web.webhook_client import NotDeliveredError
 from tidemark_exporters.notify import dry_run as module
 from tidemark_exporters.notify.delivery import make_delivery
 from tidemark_exporters.notify.dry_run import dry_run

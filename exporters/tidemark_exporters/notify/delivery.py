@@ -15,7 +15,7 @@ from tidemark.core.records import Alert, OpenAlert, View
 from tidemark.kafka.topic_identity import is_another_topic
 from tidemark.metrics import MetricRegistry
 from tidemark.settings import Receiver, Settings
-from tidemark.web.http_client import Client
+from tidemark.web.webhook_client import Client
 from tidemark_exporters.failures import Failures
 from tidemark_exporters.notify.alertmanager import AlertmanagerState
 from tidemark_exporters.notify.derived_alerts import (

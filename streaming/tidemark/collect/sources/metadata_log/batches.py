@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from tidemark.core.errors import WireError
-from tidemark.kafka.unpacking import UnreadableRecordsError
+from tidemark.kafka.decompression import UnreadableRecordsError
 from tidemark.record_log import batches as record_log
 from tidemark.record_log.batches import DamagedLogError, batch_size, parse_batch, records
 
