@@ -24,10 +24,10 @@ from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
 from tidemark.web.health import Health
-from tidemark.web.http_client import Client, make_clients
+from tidemark.web.webhook_client import Client, make_clients
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer
-from tidemark_exporters.export.own_metrics import ExportMetrics
+from tidemark_exporters.export.own_metrics import EVENTS, ExportMetrics
 from tidemark_exporters.export.table import Table, bound_time
 from tidemark_exporters.http_server import Site, serve_site
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
@@ -117,7 +117,7 @@ class Exporter:
         self._counts = TopicCounts(
             self._open_topic,
             {
-                settings.topics.replica_state: lambda: self.metrics.events,
+                settings.topics.replica_state: lambda: self.metrics.registry.counter(EVENTS),
                 settings.topics.dead_letters: lambda: self.metrics.dead_letters,
             },
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from http import HTTPStatus
-from typing import Literal
+from typing import Any, Final, Literal, TypeVar, cast
 
 from prometheus_client import (
     CollectorRegistry,
@@ -27,6 +27,8 @@ from tidemark.web.health import Health
 from tidemark.web.server import WebServer, serve
 
 Component = Literal["collect", "stream", "export", "escrow"]
+M = TypeVar("M", bound=Counter | Gauge | Histogram)
+_AT_START: Final[dict[Kind, type[Counter | Gauge]]] = {"counter": Counter, "gauge": Gauge}
 
 
 def content_type(openmetrics: bool) -> str:
@@ -44,24 +46,44 @@ class MetricRegistry(CollectorRegistry):
     Without the `_created` series of prometheus_client, one for each counter and histogram.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tier: Component | None = None, later: Collection[str] = ()) -> None:
+        """With the counters and gauges of a tier, which are 0 from the start but those of `later`.
+
+        Others are registered once they are asked for.
+        """
         disable_created_metrics()  # type: ignore[no-untyped-call]
         super().__init__()
+        self._made: dict[str, Any] = {}
+        for name, each in METRICS.items():
+            if each.tier == tier and each.kind in _AT_START and name not in later:
+                self._metric(_AT_START[each.kind], name, each.kind)
 
     def describe_process(self, component: Component) -> None:
         """Adds the version, and CPU, memory and files of the process (`process_*`)."""
+        assert "tidemark_build_info" not in self._made, "described twice"
         ProcessCollector(registry=self)
         python = platform.python_version()
-        self.gauge("tidemark_build_info").labels(component, __version__, python).set(1)
+        self.gauge("tidemark_build_info", component, __version__, python).set(1)
 
-    def counter(self, name: str) -> Counter:
-        return Counter(*_declaration(name, "counter"), registry=self)
+    def counter(self, name: str, *labels: str) -> Counter:
+        metric = self._metric(Counter, name, "counter")
+        return metric.labels(*labels) if labels else metric
 
-    def gauge(self, name: str) -> Gauge:
-        return Gauge(*_declaration(name, "gauge"), registry=self)
+    def gauge(self, name: str, *labels: str) -> Gauge:
+        metric = self._metric(Gauge, name, "gauge")
+        return metric.labels(*labels) if labels else metric
 
     def histogram(self, name: str, buckets: Sequence[float]) -> Histogram:
-        return Histogram(*_declaration(name, "histogram"), registry=self, buckets=buckets)
+        return self._metric(Histogram, name, "histogram", buckets=buckets)
+
+    def _metric(self, made: type[M], name: str, kind: Kind, **options: Any) -> M:
+        definition = METRICS[name]
+        assert definition.kind == kind, f"{name} is a {definition.kind}"
+        if name not in self._made:
+            self._made[name] = made(
+                name, definition.help, definition.labels, registry=self, **options
+            )
+        return cast(M, self._made[name])
 
     def serve(
         self,
@@ -98,10 +120,3 @@ class MetricRegistry(CollectorRegistry):
         if openmetrics:
             return bytes(openmetrics_format.generate_latest(self))  # type: ignore[no-untyped-call]
         return generate_latest(self)
-
-
-def _declaration(name: str, kind: Kind) -> tuple[str, str, tuple[str, ...]]:
-    """Name, help and labels, as prometheus_client takes them."""
-    definition = METRICS[name]
-    assert definition.kind == kind, f"{name} is a {definition.kind}"
-    return name, definition.help, definition.labels

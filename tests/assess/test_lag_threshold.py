@@ -16,7 +16,7 @@ from tests.stream.synthetic import CLUSTER
 from tests.verbs.recordings import write
 from tests.verbs.run import tidemark
 from tests.verbs.top.shown import reduced
-from tests.verbs.top.test_countdown import recorded
+from tests.verbs.top.test_screens import recorded
 from tidemark.assess.isr_removal import countdowns
 from tidemark.assess.leader_choice import choose_leader
 from tidemark.assess.leader_death import deaths

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.collect.metadata_log.encoding import BY_TYPE
-from tidemark.jvm.ivy import Coordinates
-from tidemark.jvm.jars import JarSet, fetch_jars
+from tidemark.jvm.jars import Coordinates, JarSet, fetch_jars
 from tidemark.jvm.java import find_java
 from tidemark_lab.brokers.jars import KAFKA_VERSION, SUMS
 

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,9 @@ import pytest
 from tests.processes import start_logged
 from tests.stream.supervised import KILLS, SEED, Supervised, kill_one, supervised
 from tests.stream.synthetic import reduce_all
+from tidemark.collect.publish.kafka_publisher import KafkaPublisher
+from tidemark.collect.publish.pack import EventRecord
+from tidemark.collect.publish.spool import Spool
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError
 from tidemark.core.events import Batch, Observation, Pass
@@ -32,7 +36,7 @@ from tidemark.settings import Connection, Settings, Topics
 from tidemark_lab.brokers.broker_socket import fetch_metadata
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.load_producer import LoadProducer
-from tidemark_lab.brokers.wait import wait_until
+from tidemark_lab.brokers.wait import comes_true, wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
@@ -202,3 +206,71 @@ def test_kills_of_the_collector_leave_no_gap_in_what_it_sends(tmp_path: Path) ->
         check_truth(records, expected)
         epochs = check_passes(records, running.starts)
     print(f"{running.starts} starts, {epochs} epochs, {len(records)} records, 0 missing, 0 doubled")
+
+
+# The event topic under its min ISR, its brokers paused or killed: publishing goes on.
+
+
+OUTAGE_SECONDS = float(os.environ.get("OUTAGE_SECONDS", "45"))
+RECOVERY_SECONDS = 30.0
+SPOOL_BYTES = 16 * 1024 * 1024
+
+
+class Feed:
+    """Puts a numbered record each 100 ms."""
+
+    def __init__(self, publisher: KafkaPublisher) -> None:
+        self.publisher = publisher
+        self.number = 0
+
+    def run_until(self, done: Callable[[], bool], seconds: float) -> bool:
+        def put() -> bool:
+            payload = f"{self.number:08}".encode()
+            self.publisher.put([EventRecord(self.number % 4, payload, "c", (), False)])
+            self.number += 1
+            return done()
+
+        return comes_true(put, seconds)
+
+
+OUTAGES = {
+    "under min ISR": ("kill", (2, 3)),
+    "all brokers paused": ("pause", (1, 2, 3)),
+    "all brokers killed": ("kill", (1, 2, 3)),
+}
+
+
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_publishing_goes_on_after_an_outage(outage: str, tmp_path: Path) -> None:
+    """With `OUTAGE_SECONDS=300` too. A collector is stopped and started again in the middle."""
+    kind, brokers = OUTAGES[outage]
+    with LocalCluster() as cluster:
+        settings = Settings()
+        settings.kafka.bootstrap_servers = cluster.bootstrap_servers
+        settings.topics.partitions = 4
+        ensure_topics(settings.kafka, settings.topics)
+        feed = Feed(KafkaPublisher(settings, spool=Spool(tmp_path, SPOOL_BYTES)))
+        assert feed.run_until(lambda: feed.publisher.published >= 20, 30)
+        for broker in brokers:
+            (cluster.kill_broker if kind == "kill" else cluster.pause_broker)(broker)
+        feed.run_until(lambda: False, OUTAGE_SECONDS / 2)
+        feed.publisher.close(4.0)
+        assert feed.publisher.dropped == 0
+        feed.publisher = publisher = KafkaPublisher(settings, spool=Spool(tmp_path, SPOOL_BYTES))
+        feed.run_until(lambda: False, OUTAGE_SECONDS / 2)
+        for broker in brokers:
+            (cluster.start_broker if kind == "kill" else cluster.resume_broker)(broker)
+        healed, before = time.monotonic(), publisher.published
+        assert feed.run_until(lambda: publisher.published > before + 20, RECOVERY_SECONDS)
+        print(f"{outage}: published again after {time.monotonic() - healed:.1f} s")
+        # All of it, and in the order of each partition.
+        assert feed.run_until(lambda: publisher.spool_bytes() == 0, 30)
+        publisher.close(20.0)
+        assert publisher.dropped == 0
+        with TopicReader(settings.kafka, settings.topics.replica_state) as reader:
+            values = [message.value for message in reader.read_to_end()]
+        first_seen = list(dict.fromkeys(int(value) for value in values if value is not None))
+        assert sorted(first_seen) == list(range(feed.number))
+        for group in range(4):
+            numbers = [number for number in first_seen if number % 4 == group]
+            assert numbers == sorted(numbers)

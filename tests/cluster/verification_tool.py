@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.processes import start_logged
-from tidemark.jvm.ivy import Coordinates
-from tidemark.jvm.jars import JarSet, fetch_jars
+from tidemark.jvm.jars import Coordinates, JarSet, fetch_jars
 from tidemark.jvm.java import find_java
 from tidemark_lab.brokers.jars import SUMS
 from tidemark_lab.brokers.wait import wait_until

@@ -26,7 +26,7 @@ from tidemark.collect.codecs.metadata import encode_metadata_request
 from tidemark.collect.codecs.topic_configuration import TOPIC_OPTIONS
 from tidemark.collect.codecs.wire import GroupedPartitions
 from tidemark.collect.legacy.epoch_end_offset import encode_epoch_end_offsets
-from tidemark.collect.legacy.legacy_fetch import encode_legacy_fetch
+from tidemark.collect.legacy.legacy_reads import encode_legacy_fetch
 from tidemark.collect.metadata.admin_queries import TOPIC_RESOURCE
 from tidemark_lab.brokers.broker_socket import fetch_metadata
 from tidemark_lab.brokers.cluster import LocalCluster

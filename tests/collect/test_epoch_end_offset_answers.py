@@ -23,7 +23,7 @@ from tidemark.collect.legacy.epoch_end_offset import (
     encode_epoch_end_offsets,
 )
 from tidemark.collect.legacy.leader_epoch_walk import MAX_ROUNDS, LeaderEpochWalk
-from tidemark.collect.legacy.legacy_fetch import decode_legacy_fetch
+from tidemark.collect.legacy.legacy_reads import decode_legacy_fetch
 from tidemark.collect.watched.newest_epoch import MAX_EPOCH, MAX_SEARCHES, NewestEpoch
 from tidemark.core.errors import WireError
 from tidemark.core.events import MAX_LINEAGE, Observation

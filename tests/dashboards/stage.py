@@ -251,12 +251,13 @@ class _Others:
         passes = SimpleNamespace(observed=4, thinned=0, missed=0, outcomes=outcomes, fast=fast)
         publisher = SimpleNamespace(published=self._published, dropped=0, spool_bytes=lambda: 4096)
         self._collect.passed(CLUSTER, 0.02, cast(Any, passes), cast(Any, publisher))
-        self._stream.records.inc(16)
+        stream = self._stream.registry
+        stream.counter("tidemark_stream_input_records_total").inc(16)
         self._stream.batch_seconds.observe(0.4)
-        self._stream.age_seconds.set(0.8)
-        self._stream.behind.set(3)
-        self._stream.state_bytes.set(5_000_000)
-        self._stream.last_batch.set_to_current_time()
+        stream.gauge("tidemark_stream_end_to_end_age_seconds").set(0.8)
+        stream.gauge("tidemark_stream_offsets_behind_average").set(3)
+        stream.gauge("tidemark_stream_state_memory_bytes").set(5_000_000)
+        stream.gauge("tidemark_stream_last_batch_timestamp_seconds").set_to_current_time()
 
     def close(self) -> None:
         for server in self._servers:

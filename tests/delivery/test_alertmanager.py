@@ -14,7 +14,7 @@ from tests.delivery.services import RealAlertmanager, free_port, wait_for
 from tests.notify.rig import MemoryStore
 from tidemark.core.records import Alert
 from tidemark.settings import Alertmanager, Cluster, Notify, Settings
-from tidemark.web.http_client import make_clients
+from tidemark.web.webhook_client import make_clients
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 from tidemark_lab.brokers.receiver import ReceivedAlert, WebhookReceiver
 

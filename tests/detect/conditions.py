@@ -15,7 +15,16 @@ from tidemark.detect.thresholds import Thresholds
 def context(*alerts: TrackedAlert, now: float = 11.0, **thresholds: Any) -> Context:
     """A judgement of orders-0 at `now`."""
     limits = Thresholds(**thresholds)
-    return Context("main", "orders", 0, now, 1000.0, limits, ClusterState(), alerts)
+    return Context(
+        kafka_cluster="main",
+        topic="orders",
+        partition=0,
+        now=now,
+        period_ms=1000.0,
+        thresholds=limits,
+        cluster=ClusterState(),
+        alerts=alerts,
+    )
 
 
 def evidence_of(condition: Condition) -> dict[str, Any]:

@@ -39,7 +39,7 @@ RUN = {
 NOT_RUN = {
     "make": "tests.docs.test_docs checks its targets",
     "curl": "needs a running exporter; the API's tests ask the same addresses",
-    "kafka-topics.sh": "tests.stream.test_number_of_groups asks the broker for the same",
+    "kafka-topics.sh": "tests.stream.test_event_topic asks the broker for the same",
     "kafka-acls.sh": "tests.cluster.test_rights_of_verbs grants the rights of the page",
     "cp": "of the system",
     "eval": "of the shell",

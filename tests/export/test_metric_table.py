@@ -19,7 +19,7 @@ from tidemark.settings import Export, Settings
 from tidemark.stream.listener import StreamMetrics
 from tidemark_exporters.export import exposition
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.export.own_metrics import ExportMetrics
+from tidemark_exporters.export.own_metrics import EVENTS, ExportMetrics
 from tidemark_exporters.export.text_format import format_header
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 
@@ -48,7 +48,7 @@ def test_a_metric_outside_of_the_table_cannot_be_rendered_or_registered() -> Non
 
 def export_registry() -> CollectorRegistry:
     metrics = ExportMetrics()
-    assert metrics.events is not None
+    metrics.registry.counter(EVENTS)
     DeliveryMetrics(metrics.registry, make_delivery(Settings(), {}, {}))
     return metrics.registry
 

@@ -223,7 +223,7 @@ def logs() -> Iterator[Target]:
     from tidemark.collect.sources.log_directories import formats
     from tidemark.collect.sources.metadata_log.batches import read_batches
     from tidemark.collect.sources.metadata_log.records import decode_record
-    from tidemark.kafka.unpacking import UnreadableRecordsError
+    from tidemark.kafka.decompression import UnreadableRecordsError
     from tidemark.record_log.batches import DamagedLogError, split_batches
     from tidemark.verbs.audit.comparison import record_digests
 

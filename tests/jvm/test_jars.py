@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm import ivy, jars
-from tidemark.jvm.ivy import Coordinates
+from tidemark.jvm.jars import Coordinates
 from tidemark.jvm.java import JavaHome
 from tidemark_lab.brokers.jars import broker_jars
 

@@ -9,8 +9,7 @@ import pytest
 
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm import jars
-from tidemark.jvm.ivy import Coordinates
-from tidemark.jvm.jars import JarSet
+from tidemark.jvm.jars import Coordinates, JarSet
 from tidemark.jvm.java import JavaHome
 from tidemark_lab.brokers import jars as lab_jars
 

@@ -46,7 +46,6 @@ SELECTION: Final = (
     "tests/detect/test_*.py",
     "tests/scenarios",
     "tests/cases",
-    "tests/reduce/test_activity_property.py",
     "tests/reduce/test_group_property.py",
     "tests/reduce/test_stored_state.py",
 )

@@ -16,7 +16,7 @@ from tidemark.core.records import Alert, AlertState
 from tidemark.core.text import utc
 from tidemark.settings import Alertmanager, Cluster, Export, Notify, Receiver, Settings
 from tidemark.settings.maintenance import Maintenance
-from tidemark.web.http_client import NotDeliveredError
+from tidemark.web.webhook_client import NotDeliveredError
 from tidemark_exporters.notify.delivery import make_delivery
 from tidemark_exporters.notify.offsets import Commit
 from tidemark_exporters.notify.receiver_state import ReceiverState

@@ -18,10 +18,11 @@ from tidemark_exporters.notify.offsets import (
     Commit,
     Metadata,
     Offsets,
+    pack,
     read_metadata,
     settled_ranges,
+    unpack,
 )
-from tidemark_exporters.notify.packed_ranges import pack, unpack
 
 
 def b85(data: bytes) -> str:

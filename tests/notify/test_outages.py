@@ -18,7 +18,7 @@ from tests.export.make import alert, cluster_view, open_alert
 from tests.notify.rig import MemoryStore
 from tidemark.core.records import Alert
 from tidemark.settings import Cluster, Notify, Receiver, Settings
-from tidemark.web.http_client import make_clients
+from tidemark.web.webhook_client import make_clients
 from tidemark_exporters.notify import address
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 

@@ -14,7 +14,7 @@ from tests.notify.rig import (
     episode,
     transitions,
 )
-from tidemark.web.http_client import NotDeliveredError
+from tidemark.web.webhook_client import NotDeliveredError
 
 # After the first post of a group, its next one comes within this.
 PAUSE = 10

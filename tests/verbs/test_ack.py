@@ -19,7 +19,7 @@ from tidemark.core.records import Alert, encode_record
 from tidemark.kafka.topic_reader import Message
 from tidemark.reduce.rows import RawRecord
 from tidemark.verbs.ack import command
-from tidemark.verbs.ack.selection import (
+from tidemark.verbs.ack.command import (
     ack_record,
     describe,
     newest_alerts,

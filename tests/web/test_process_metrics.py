@@ -26,7 +26,7 @@ def test_a_process_is_described_once(component: Component) -> None:
     families = list(text_string_to_metric_families(generate_latest(registry).decode()))
     (build,) = [family for family in families if family.name == "tidemark_build_info"]
     assert [sample.labels["component"] for sample in build.samples] == [component]
-    with pytest.raises(ValueError, match="Duplicated"):
+    with pytest.raises(AssertionError, match="twice"):
         registry.describe_process(component)
 
 

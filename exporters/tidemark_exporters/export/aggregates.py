@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, NamedTuple, Self
+from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from tidemark.assess.risky_configuration import Kind
 from tidemark.assess.safe_to_stop import EFFECTS, Effect
@@ -28,6 +28,8 @@ from tidemark_exporters.export.partition_status import (
 # Of a broker without a replica of the partition.
 NO_FIGURES: Final = (0, None, None)
 NO_RISK: Final = (0, None, None, None)
+# Records or milliseconds.
+Figure = TypeVar("Figure", int, float)
 
 
 class Copied:
@@ -45,7 +47,7 @@ class Copied:
         return made
 
 
-class Known(Copied):
+class Known(Copied, Generic[Figure]):
     """A figure of partitions: of how many it is known, and by key where it is above 0.
 
     Every total is None where it is known of none.
@@ -55,9 +57,9 @@ class Known(Copied):
 
     def __init__(self) -> None:
         self.known = 0
-        self.above: dict[str, int] = {}
+        self.above: dict[str, Figure] = {}
 
-    def replace(self, key: str, before: int | None, after: int | None) -> None:
+    def replace(self, key: str, before: Figure | None, after: Figure | None) -> None:
         """Takes the new figure of a partition; None: it is unknown, or there is none."""
         if before != after:
             self.known += (after is not None) - (before is not None)
@@ -72,12 +74,12 @@ class Known(Copied):
         return len(self.above) if self.known else None
 
     @property
-    def records(self) -> int | None:
+    def records(self) -> Figure | None:
         """The sum, within 64 bits: views of a hostile topic may have any offsets."""
         return min(sum(self.above.values()), 2**63 - 1) if self.known else None
 
     @property
-    def most(self) -> int | None:
+    def most(self) -> Figure | None:
         return max(self.above.values(), default=0) if self.known else None
 
 
@@ -182,7 +184,7 @@ class RiskTotals(Copied):
     __slots__ = ("ages", "committed", "uncommitted")
 
     def __init__(self) -> None:
-        self.committed, self.uncommitted = Known(), Known()
+        self.committed, self.uncommitted = Known[int](), Known[int]()
         # By partition with a cost, the age of the oldest record where it is known.
         self.ages: dict[str, float] = {}
 
@@ -213,10 +215,9 @@ class RiskTotals(Copied):
 
 
 class BrokerAggregate(Copied):
-    """The replicas that a broker hosts. `behind`: by key, its followers with a lag above 0."""
+    """The replicas that a broker hosts, and the lags of its followers."""
 
     __slots__ = (
-        "behind",
         "checkpoint_behind",
         "effects",
         "known_lag_ms",
@@ -232,11 +233,10 @@ class BrokerAggregate(Copied):
 
     def __init__(self) -> None:
         self.replicas = self.leaders = self.preferred = self.out_of_sync = 0
-        self.known_lag_records = self.known_lag_ms = 0
+        self.known_lag_records, self.known_lag_ms = Known[int](), Known[float]()
         self.effects: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
-        self.behind: dict[str, FollowerLag] = {}
         # How far the live offsets of its replicas are above its checkpoint files.
-        self.checkpoint_behind, self.unflushed = Known(), Known()
+        self.checkpoint_behind, self.unflushed = Known[int](), Known[int]()
         self.risks = RiskTotals()
         # By key, when a follower on the broker leaves the in-sync set at the earliest.
         self.removals: dict[str, float] = {}
@@ -261,12 +261,8 @@ class BrokerAggregate(Copied):
         """Takes the new lag of a follower on the broker; None: there is none."""
         _, old_records, old_ms = before or NO_FIGURES
         _, records, lag_ms = after or NO_FIGURES
-        self.known_lag_records += (records is not None) - (old_records is not None)
-        self.known_lag_ms += (lag_ms is not None) - (old_ms is not None)
-        if after is not None and (records or lag_ms):
-            self.behind[key] = after
-        else:
-            self.behind.pop(key, None)
+        self.known_lag_records.replace(key, old_records, records)
+        self.known_lag_ms.replace(key, old_ms, lag_ms)
 
     def replace_removal(self, key: str, after: tuple[int, float] | None) -> None:
         """Takes the new time of a follower on the broker; None: its removal is not expected."""
@@ -280,8 +276,8 @@ class BrokerAggregate(Copied):
             self.replicas
             or self.leaders
             or self.preferred
-            or self.known_lag_records
-            or self.known_lag_ms
+            or self.known_lag_records.known
+            or self.known_lag_ms.known
             or self.checkpoint_behind.known
             or self.unflushed.known
             or self.risks.known
@@ -289,17 +285,12 @@ class BrokerAggregate(Copied):
 
     @property
     def lag_records(self) -> int | None:
-        if not self.known_lag_records:
-            return None
-        known = (records for _, records, _ in self.behind.values() if records is not None)
-        return max(known, default=0)
+        return self.known_lag_records.most
 
     @property
     def lag_ms(self) -> float | None:
-        if not self.known_lag_ms:
-            return None
-        known = (lag_ms for _, _, lag_ms in self.behind.values() if lag_ms is not None)
-        return max(known, default=0.0)
+        most = self.known_lag_ms.most
+        return None if most is None else float(most)
 
     @property
     def removal_ms(self) -> float | None:

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from tidemark.core.records import Alert
-from tidemark.web.http_client import Client, NotDeliveredError
+from tidemark.web.webhook_client import Client, NotDeliveredError
 
 FIRST_WAIT_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 5.0

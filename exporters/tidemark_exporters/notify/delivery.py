@@ -15,7 +15,7 @@ from tidemark.core.records import Alert, OpenAlert, View
 from tidemark.kafka.topic_identity import is_another_topic
 from tidemark.metrics import MetricRegistry
 from tidemark.settings import Receiver, Settings
-from tidemark.web.http_client import Client
+from tidemark.web.webhook_client import Client
 from tidemark_exporters.failures import Failures
 from tidemark_exporters.notify.alertmanager import AlertmanagerState
 from tidemark_exporters.notify.derived_alerts import (
@@ -263,12 +263,8 @@ class DeliveryMetrics:
     def __init__(self, registry: MetricRegistry, delivery: Delivery) -> None:
         self._delivery = delivery
         self._deliveries = registry.counter("tidemark_deliveries_total")
+        self._gauge = registry.gauge
         self._attempts = registry.counter("tidemark_delivery_attempts_total")
-        self._waiting = registry.gauge("tidemark_delivery_queue_length")
-        self._oldest = registry.gauge("tidemark_delivery_oldest_seconds")
-        self._succeeded = registry.gauge("tidemark_delivery_last_success_timestamp_seconds")
-        self._muted = registry.gauge("tidemark_delivery_muted")
-        self._window = registry.gauge("tidemark_maintenance_active")
         for sender, outcome in product(delivery.senders, OUTCOMES):
             self._deliveries.labels(sender.name, outcome)
 
@@ -278,16 +274,17 @@ class DeliveryMetrics:
             report = sender.report()
             for outcome, count in report.outcomes.items():
                 self._deliveries.labels(sender.name, outcome).inc(count)
-            self._muted.labels(sender.name).set(report.muted)
+            self._gauge("tidemark_delivery_muted", sender.name).set(report.muted)
             for address in report.addresses:
                 name = address.client.name
                 for outcome in ATTEMPTS:
                     self._attempts.labels(name, outcome).inc(address.attempts[outcome])
-                self._waiting.labels(name).set(address.waiting)
+                self._gauge("tidemark_delivery_queue_length", name).set(address.waiting)
                 waited = 0.0 if address.oldest is None else now - address.oldest
-                self._oldest.labels(name).set(max(0.0, waited))
+                self._gauge("tidemark_delivery_oldest_seconds", name).set(max(0.0, waited))
                 if address.succeeded_at is not None:
-                    self._succeeded.labels(name).set(address.succeeded_at)
+                    succeeded = "tidemark_delivery_last_success_timestamp_seconds"
+                    self._gauge(succeeded, name).set(address.succeeded_at)
         windows = self._delivery.windows
         for name in windows.names:
-            self._window.labels(name).set(name in windows.open(now))
+            self._gauge("tidemark_maintenance_active", name).set(name in windows.open(now))

@@ -7,9 +7,12 @@ does not post them again.
 
 from __future__ import annotations
 
+import base64
+import re
+import zlib
 from bisect import bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Annotated, Any, Final, NamedTuple, Protocol
@@ -22,7 +25,6 @@ from tidemark.core.errors import ClusterError
 from tidemark.core.records import Alert
 from tidemark.kafka.client import make_consumer, reason_of
 from tidemark.settings import Connection
-from tidemark_exporters.notify.packed_ranges import Range, pack, unpack
 
 # Kafka refuses commit metadata over offset.metadata.max.bytes, 4,096 by default.
 MAX_METADATA_BYTES: Final = 4000
@@ -32,6 +34,10 @@ LOAD_MS: Final = 15_000
 
 # (partition, offset) of a record.
 Position = tuple[int, int]
+# Records beyond this many are left out.
+MAX_RECORDS: Final = 1_000_000
+# Offsets [from, to).
+Range = tuple[int, int]
 
 
 class KnownState(NamedTuple):
@@ -246,3 +252,34 @@ class KafkaOffsets:
 
     def close(self) -> None:
         self._consumer.close(autocommit=False)
+
+
+def pack(ranges: Sequence[Range], first: int) -> str:
+    """`ranges` are in order, apart from each other, and from offset `first` on.
+
+    A bit for each record, compressed (zlib) and in base 85, which JSON does not escape: records
+    that settle in any order take about one bit each, long runs almost none.
+    """
+    text, offset = [], first
+    for start, end in ranges:
+        if end - first > MAX_RECORDS:
+            break
+        text += ["0" * (start - offset), "1" * (end - start)]
+        offset = end
+    # The leading 1 keeps the zeros after it.
+    bits = int("1" + "".join(text), 2)
+    data = bits.to_bytes((bits.bit_length() + 7) // 8)
+    return base64.b85encode(zlib.compress(data, 9)).decode("ascii")
+
+
+def unpack(text: str, first: int) -> list[Range]:
+    """Raises ValueError: not what `pack` writes."""
+    unzip = zlib.decompressobj()
+    try:
+        data = unzip.decompress(base64.b85decode(text), MAX_RECORDS // 8 + 1)
+    except zlib.error:
+        raise ValueError("not compressed") from None
+    if not unzip.eof:
+        raise ValueError("cut off, or of more than MAX_RECORDS")
+    bits = f"{int.from_bytes(data):b}"[1:]
+    return [(first + run.start(), first + run.end()) for run in re.finditer("1+", bits)]

@@ -9,7 +9,7 @@ import msgspec
 
 from tidemark.core.own_alerts import TEST, own_alert
 from tidemark.settings import Receiver, Route, Settings
-from tidemark.web.http_client import HttpClient, NotDeliveredError, make_clients
+from tidemark.web.webhook_client import HttpClient, NotDeliveredError, make_clients
 from tidemark_exporters.notify.groups import Group
 from tidemark_exporters.notify.payload import alertmanager_alert, webhook_body
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from tidemark.core.records import Alert
-from tidemark.web.http_client import Client, NotDeliveredError
+from tidemark.web.webhook_client import Client, NotDeliveredError
 from tidemark_exporters.failures import Failures
 from tidemark_exporters.notify.address import Address
 from tidemark_exporters.notify.offsets import Commit, Offsets, OffsetStore, Position

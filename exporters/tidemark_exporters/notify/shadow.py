@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from tidemark.core.errors import ConfigError
-from tidemark.web.http_client import NotDeliveredError
+from tidemark.web.webhook_client import NotDeliveredError
 
 # Years of a cluster with some alerts a day. Posts wait once the file is full, as on a full disk.
 MAX_BYTES: Final = 1024**3

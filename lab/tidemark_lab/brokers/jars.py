@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tidemark.jvm.ivy import Coordinates
-from tidemark.jvm.jars import JarSet, fetch_jars
+from tidemark.jvm.jars import Coordinates, JarSet, fetch_jars
 from tidemark.jvm.java import JavaHome
 
 # The version of the demo, and of drills that name none.

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tidemark.core.errors import ConfigError
-from tidemark.jvm.ivy import Coordinates
-from tidemark.jvm.jars import JarSet, fetch_jars
+from tidemark.jvm.jars import Coordinates, JarSet, fetch_jars
 from tidemark.jvm.java import JavaHome
 from tidemark_lab.brokers.jars import KAFKA_VERSION, LOG4J_2, SUMS, broker_jars
 from tidemark_lab.brokers.layout import Layout

@@ -7,7 +7,7 @@ from typing import Final
 
 from tidemark.core.records import Alert, View
 from tidemark.settings import Cluster, Notify, Receiver, Settings
-from tidemark.web.http_client import make_clients
+from tidemark.web.webhook_client import make_clients
 from tidemark_exporters.notify.delivery import make_delivery
 from tidemark_exporters.notify.offsets import Commit
 from tidemark_lab.brokers.receiver import WebhookReceiver

@@ -46,8 +46,8 @@ from tidemark.kafka.client import check_reachable, checked_options
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark.web.health import Health
-from tidemark.web.http_client import Client
 from tidemark.web.server import WebServer
+from tidemark.web.webhook_client import Client
 
 log = structlog.get_logger()
 

@@ -25,19 +25,8 @@ class CollectMetrics:
     """One registry for all clusters of this process."""
 
     def __init__(self) -> None:
-        self.registry = registry = MetricRegistry()
-        self._duration = registry.histogram("tidemark_collect_pass_seconds", PASS_SECONDS)
-        self._partitions = registry.gauge("tidemark_collect_partitions")
-        self._answers = registry.counter("tidemark_collect_broker_answers_total")
-        self._fast_partitions = registry.gauge("tidemark_collect_fast_high_watermark_partitions")
-        self._fast_answers = registry.counter("tidemark_collect_fast_high_watermark_answers_total")
-        self._published = registry.counter("tidemark_collect_records_published_total")
-        self._dropped = registry.counter("tidemark_collect_records_dropped_total")
-        self._spool_bytes = registry.gauge("tidemark_collect_spool_bytes")
-        self._file_errors = registry.gauge("tidemark_collect_log_directory_errors")
-        self._jmx_up = registry.gauge("tidemark_collect_jmx_up")
-        self._metadata_log_up = registry.gauge("tidemark_collect_metadata_log_up")
-        self._metadata_log_offset = registry.gauge("tidemark_collect_metadata_log_offset")
+        self.registry = MetricRegistry("collect")
+        self._duration = self.registry.histogram("tidemark_collect_pass_seconds", PASS_SECONDS)
         self._counted = (0, 0)
 
     def passed(
@@ -46,34 +35,48 @@ class CollectMetrics:
         """Counts one pass that took `seconds`."""
         self._duration.labels(cluster).observe(seconds)
         for result in ("observed", "thinned", "missed"):
-            self._partitions.labels(cluster, result).set(getattr(passes, result))
+            self.registry.gauge("tidemark_collect_partitions", cluster, result).set(
+                getattr(passes, result)
+            )
         for broker, outcome in passes.outcomes.items():
-            self._answers.labels(cluster, str(broker), outcome).inc()
-        self._fast_partitions.labels(cluster).set(passes.fast.partitions)
+            self.registry.counter(
+                "tidemark_collect_broker_answers_total", cluster, str(broker), outcome
+            ).inc()
+        self.registry.gauge("tidemark_collect_fast_high_watermark_partitions", cluster).set(
+            passes.fast.partitions
+        )
         for number, answers in passes.fast.take_answers().items():
-            self._fast_answers.labels(cluster, str(number)).inc(answers)
+            self.registry.counter(
+                "tidemark_collect_fast_high_watermark_answers_total", cluster, str(number)
+            ).inc(answers)
         self._count_records(publisher)
 
     def read_log_directories(
         self, cluster: str, broker: int, errors: int, publisher: Publisher
     ) -> None:
         """Counts one reading of a broker's log directories."""
-        self._file_errors.labels(cluster, str(broker)).set(errors)
+        self.registry.gauge("tidemark_collect_log_directory_errors", cluster, str(broker)).set(
+            errors
+        )
         self._count_records(publisher)
 
     def _count_records(self, publisher: Publisher) -> None:
         published_before, dropped_before = self._counted
         self._counted = published, dropped = publisher.published, publisher.dropped
-        self._published.inc(max(0, published - published_before))
-        self._dropped.inc(max(0, dropped - dropped_before))
-        self._spool_bytes.set(publisher.spool_bytes())
+        self.registry.counter("tidemark_collect_records_published_total").inc(
+            max(0, published - published_before)
+        )
+        self.registry.counter("tidemark_collect_records_dropped_total").inc(
+            max(0, dropped - dropped_before)
+        )
+        self.registry.gauge("tidemark_collect_spool_bytes").set(publisher.spool_bytes())
 
     def jmx_read(self, cluster: str, broker: int, is_read: bool) -> None:
         """Notes how the newest read of a JMX endpoint ended. From any thread."""
-        self._jmx_up.labels(cluster, str(broker)).set(int(is_read))
+        self.registry.gauge("tidemark_collect_jmx_up", cluster, str(broker)).set(int(is_read))
 
     def metadata_log(self, cluster: str, is_read: bool, offset: int | None) -> None:
         """Whether the metadata log of a cluster is read, and up to which offset."""
-        self._metadata_log_up.labels(cluster).set(is_read)
+        self.registry.gauge("tidemark_collect_metadata_log_up", cluster).set(is_read)
         if offset is not None:
-            self._metadata_log_offset.labels(cluster).set(offset)
+            self.registry.gauge("tidemark_collect_metadata_log_offset", cluster).set(offset)

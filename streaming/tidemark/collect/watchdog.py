@@ -21,7 +21,7 @@ from tidemark.core.text import rfc3339
 from tidemark.core.webhook import alert_document, webhook_document
 from tidemark.kafka.options import check_authorities
 from tidemark.settings import Collect, Receiver
-from tidemark.web.http_client import Client, NotDeliveredError, make_clients
+from tidemark.web.webhook_client import Client, NotDeliveredError, make_clients
 
 log = structlog.get_logger()
 

@@ -24,11 +24,8 @@ from tidemark.core.events import (
     Audit,
     Batch,
     BrokerAnswer,
-    ClusterName,
-    Count,
     Escrow,
     Event,
-    Name,
     Observation,
     Pass,
     Replica,
@@ -50,15 +47,11 @@ _START_OF_VERSION_1: Final = b'{"v":1,'
 _POSITIONS = re.compile(r"^(?P<event>\$\.events\[(?P<index>\d+)\])(?P<path>(?:\[\d+\])+)")
 
 
-class _Envelope(msgspec.Struct, kw_only=True):
+class _Envelope(Batch, kw_only=True):
     """A batch whose events are not decoded."""
 
-    v: Literal[1, 2]
-    cluster: ClusterName
-    collector: Name
-    collector_epoch: Count
-    pass_number: Count = msgspec.field(name="pass")
-    events: list[msgspec.Raw]
+    v: Literal[1, 2]  # type: ignore[assignment]
+    events: list[msgspec.Raw]  # type: ignore[assignment]
 
 
 class _Version(msgspec.Struct):
@@ -208,15 +201,6 @@ def encode_lone_event(cluster: str, sender: str, event: Ack | Audit | Escrow) ->
             events=[event],
         )
     )
-
-
-def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a batch; it is committed beside this module."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"Tidemark replica-state, version {VERSION}",
-        **dedented(msgspec.json.schema(Batch)),
-    }
 
 
 def dedented(schema: Any) -> Any:

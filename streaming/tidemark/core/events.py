@@ -203,23 +203,21 @@ class Observation(
         return self.observed_at if self.metadata_at is None else self.metadata_at
 
 
-class MetadataChange(
-    Struct,
-    array_like=True,
-    tag="metadata_change",
-    tag_field="kind",
-    kw_only=True,
-    omit_defaults=True,
-):
-    """One committed PartitionRecord or PartitionChangeRecord of `__cluster_metadata`.
-
-    It is exact, and ordered by its offset.
-    """
+class _OfPartition(Struct, array_like=True, omit_defaults=True):
+    """How the events of a partition begin; the order of fields is that of the array."""
 
     topic: Topic
     partition: PartitionNumber
     observed_at: Seconds
     topic_id: Name | None = None
+
+
+class MetadataChange(_OfPartition, tag="metadata_change", tag_field="kind", kw_only=True):
+    """One committed PartitionRecord or PartitionChangeRecord of `__cluster_metadata`.
+
+    It is exact, and ordered by its offset.
+    """
+
     metadata_offset: Offset
     # When the controller wrote the record; of a snapshot, its last record: the change came before.
     record_at: Seconds | None = None
@@ -332,19 +330,13 @@ class BrokerState(
     cluster_id: Name | None = None
 
 
-class Audit(
-    Struct, array_like=True, tag="audit", tag_field="kind", kw_only=True, omit_defaults=True
-):
+class Audit(_OfPartition, tag="audit", tag_field="kind", kw_only=True):
     """Replicas hold different batches at one offset, in two reads of their logs (`tidemark audit`).
 
     `leader_epoch` is that of all these batches; null where they have none (before 0.11) or several:
     then `leader_epochs` has that of each broker. `crcs` are in the order of `brokers`.
     """
 
-    topic: Topic
-    partition: PartitionNumber
-    observed_at: Seconds
-    topic_id: Name | None = None
     brokers: Brokers
     offset: Offset
     leader_epoch: Epoch | None = None
@@ -354,15 +346,9 @@ class Audit(
     high_watermark: Offset | None = None
 
 
-class Escrow(
-    Struct, array_like=True, tag="escrow", tag_field="kind", kw_only=True, omit_defaults=True
-):
+class Escrow(_OfPartition, tag="escrow", tag_field="kind", kw_only=True):
     """What `tidemark escrow` holds of a partition now: (start, end, leader epoch), newest last."""
 
-    topic: Topic
-    partition: PartitionNumber
-    observed_at: Seconds
-    topic_id: Name | None = None
     ranges: Annotated[
         list[tuple[Offset, Offset, Epoch | None]], Meta(max_length=MAX_ESCROW_RANGES)
     ] = []
@@ -370,15 +356,8 @@ class Escrow(
     kept_until: Seconds | None = None
 
 
-class PartitionDeleted(
-    Struct, array_like=True, tag="gone", tag_field="kind", kw_only=True, omit_defaults=True
-):
+class PartitionDeleted(_OfPartition, tag="gone", tag_field="kind", kw_only=True):
     """A deleted partition: two brokers do not know it, or the metadata log removed it."""
-
-    topic: Topic
-    partition: PartitionNumber
-    observed_at: Seconds
-    topic_id: Name | None = None
 
 
 class Ack(Struct, array_like=True, tag="ack", tag_field="kind", kw_only=True, omit_defaults=True):

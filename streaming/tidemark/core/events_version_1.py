@@ -6,29 +6,18 @@ of `core.events`; an absent field has its default.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Union, get_args
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from tidemark.core.events import (
     MAX_EVENTS,
     MAX_REPLICAS,
     VERSION,
-    Ack,
-    Audit,
     Batch,
-    BrokerState,
-    Checkpoint,
-    ClusterName,
-    Count,
-    Escrow,
     Event,
-    MetadataChange,
-    Name,
     Observation,
-    PartitionDeleted,
-    Pass,
     Replica,
 )
 
@@ -41,62 +30,20 @@ class _Observation(Observation, array_like=False, gc=False):
     samples: Annotated[list[_Replica], Meta(max_length=MAX_REPLICAS)] = []  # type: ignore[assignment]
 
 
-class _MetadataChange(MetadataChange, array_like=False):
-    pass
-
-
-class _Checkpoint(Checkpoint, array_like=False):
-    pass
-
-
-class _BrokerState(BrokerState, array_like=False):
-    pass
-
-
-class _Audit(Audit, array_like=False):
-    pass
-
-
-class _Escrow(Escrow, array_like=False):
-    pass
-
-
-class _PartitionDeleted(PartitionDeleted, array_like=False):
-    pass
-
-
-class _Ack(Ack, array_like=False):
-    pass
-
-
-class _Pass(Pass, array_like=False):
-    pass
-
-
-_Event = (
-    _Observation
-    | _MetadataChange
-    | _Checkpoint
-    | _BrokerState
-    | _Audit
-    | _Escrow
-    | _PartitionDeleted
-    | _Ack
-    | _Pass
+# The others as they are, but for their form.
+_OTHERS: Final = tuple(
+    msgspec.defstruct(kind.__name__, [], bases=(kind,), array_like=False)
+    for kind in get_args(Event)
+    if kind is not Observation
+)
+_EVENT: Final[Any] = Union[(_Observation, *_OTHERS)]
+_EVENTS: Final[Any] = Annotated[list[_EVENT], Meta(max_length=MAX_EVENTS)]
+_BATCH: Final = msgspec.defstruct(
+    "Batch", [("v", Literal[1]), ("events", _EVENTS)], bases=(Batch,), kw_only=True
 )
 
-
-class _Batch(Struct, kw_only=True):
-    v: Literal[1]
-    cluster: ClusterName
-    collector: Name
-    collector_epoch: Count
-    pass_number: Count = msgspec.field(name="pass")
-    events: Annotated[list[_Event], Meta(max_length=MAX_EVENTS)]
-
-
-_batches: Final[msgspec.json.Decoder[_Batch]] = msgspec.json.Decoder(_Batch)
-_events: Final[msgspec.json.Decoder[_Event]] = msgspec.json.Decoder(_Event)
+_batches: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(_BATCH)
+_events: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(_EVENT)
 
 
 def decode_batch(data: bytes) -> Batch:
@@ -117,7 +64,7 @@ def decode_event(data: bytes) -> Event:
     return _converted(_events.decode(data))
 
 
-def _converted(event: _Event) -> Event:
+def _converted(event: Event) -> Event:
     values = msgspec.structs.asdict(event)
     if isinstance(event, _Observation):
         values["samples"] = [Replica(**msgspec.structs.asdict(each)) for each in event.samples]

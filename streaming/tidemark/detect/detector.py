@@ -51,22 +51,28 @@ class Condition:
 Conditions = Iterator[Condition]
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterContext:
+    """One judgement of a cluster, at a pass, in its home group."""
+
+    kafka_cluster: str
+    now: float
+    period_ms: float
+    thresholds: Thresholds
+    alerts: Sequence[TrackedAlert] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context(ClusterContext):
     """One judgement of a partition: at a pass (states) or at an observation (events).
 
     `now` is the collector's clock in Unix seconds. `alerts` are the partition's alerts, pending
     and firing.
     """
 
-    kafka_cluster: str
     topic: str
     partition: int
-    now: float
-    period_ms: float
-    thresholds: Thresholds
     cluster: ClusterState
-    alerts: Sequence[TrackedAlert] = ()
 
     @property
     def name(self) -> str:
@@ -103,17 +109,6 @@ class Context:
     def at_risk(self) -> str:
         """A sentence about groups or transactions at risk; empty for ordinary topics."""
         return sentence(self.topic, self.partition)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterContext:
-    """One judgement of a cluster, at a pass, in its home group."""
-
-    kafka_cluster: str
-    now: float
-    period_ms: float
-    thresholds: Thresholds
-    alerts: Sequence[TrackedAlert] = ()
 
 
 StateDetector = Callable[[PartitionState, Context], Conditions]

@@ -174,10 +174,8 @@ class EscrowMetrics:
     """Served on `escrow.listen`, by cluster and topic; none where nothing is held."""
 
     def __init__(self) -> None:
-        self.registry = registry = MetricRegistry()
+        self.registry = registry = MetricRegistry("escrow")
         registry.describe_process("escrow")
-        self._gauges = {name: registry.gauge(name) for name in VALUES}
-        self._read = registry.counter("tidemark_escrow_read_bytes_total")
         self._dropped = registry.counter("tidemark_escrow_dropped_batches_total")
         for reason in ("bytes", "expired", "oversized"):
             self._dropped.labels(reason)
@@ -188,10 +186,10 @@ class EscrowMetrics:
         for (cluster, topic, _), held in keeper.held.items():
             by_topic[cluster, topic].append(held)
         for name, value in VALUES.items():
-            self._gauges[name].clear()
+            self.registry.gauge(name).clear()
             for labels, all_held in by_topic.items():
-                self._gauges[name].labels(*labels).set(value(all_held, now))
-        self._read.inc(keeper.counted.pop("read", 0))
+                self.registry.gauge(name, *labels).set(value(all_held, now))
+        self.registry.counter("tidemark_escrow_read_bytes_total").inc(keeper.counted.pop("read", 0))
         for reason, count in keeper.counted.items():
             self._dropped.labels(reason).inc(count)
         keeper.counted.clear()

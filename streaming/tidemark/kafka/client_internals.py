@@ -13,7 +13,7 @@ import structlog
 from kafka.record import default_records, memory_records
 
 from tidemark.core.events import NOT_KAFKA, REFUSED, TIMED_OUT, TLS_HANDSHAKE_FAILED, UNREACHABLE
-from tidemark.kafka.unpacking import OversizedRecordsError, UnreadableRecordsError, unpack
+from tidemark.kafka.decompression import OversizedRecordsError, UnreadableRecordsError, unpack
 
 log = structlog.get_logger()
 

@@ -15,7 +15,7 @@ from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.legacy_records import LegacyRecordBatch
 from kafka.record.util import calc_crc32, calc_crc32c
 
-from tidemark.kafka.unpacking import (
+from tidemark.kafka.decompression import (
     DamagedRecordsError,
     UnreadableRecordsError,
     check_gzip_size,

@@ -86,7 +86,16 @@ class Judge:
         name, topic, number = split_key(partition.key)
         thresholds, _ = self._of_topic(topic)
         alerts = partition.state.alerts
-        return Context(name, topic, number, now, period_ms, thresholds, cluster, alerts)
+        return Context(
+            kafka_cluster=name,
+            topic=topic,
+            partition=number,
+            now=now,
+            period_ms=period_ms,
+            thresholds=thresholds,
+            cluster=cluster,
+            alerts=alerts,
+        )
 
     def may_find(self, partition: DecodedPartition, now: float) -> bool:
         """Whether a state detector may find something in a partition without alerts.
@@ -184,7 +193,13 @@ class Judge:
         The alerts of a detector that raises do not change.
         """
         thresholds, rules = self._of_topic(None)
-        context = ClusterContext(name, now, period_ms, thresholds, cluster.alerts)
+        context = ClusterContext(
+            kafka_cluster=name,
+            now=now,
+            period_ms=period_ms,
+            thresholds=thresholds,
+            alerts=cluster.alerts,
+        )
         blind = cluster.blind_passes > 0
         found: list[Found] = []
         failed: set[str] = set()

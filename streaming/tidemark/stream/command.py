@@ -102,6 +102,7 @@ def run(settings: Settings, once: bool = False, standby: bool = False) -> None:
 
         metrics, topics, runs = StreamMetrics(), Attempts("to use its topics"), Attempts(RUN)
         metrics.registry.describe_process("stream")
+        replaced = metrics.registry.counter("tidemark_stream_replaced_topics_total")
         health, options = StreamHealth(topics, runs), settings.stream
         if options.listen is not None:
             metrics.registry.serve(options.listen, "stream.listen", options.web_config_file, health)
@@ -127,7 +128,7 @@ def run(settings: Settings, once: bool = False, standby: bool = False) -> None:
                 folder = open_checkpoint(spark, settings)
                 read_progress(progress_event)
                 spark.streams.addListener(Listener(metrics, health.moved))
-            topic = EventTopic(settings, folder, metrics.replaced.inc)
+            topic = EventTopic(settings, folder, replaced.inc)
             threading.Thread(target=topic.keep_looking, args=(stop.requested,), daemon=True).start()
             timed = partial(health.timed, "the check of the last batch", ATTEMPT_SECONDS)
             check, pass_by = timed(topic.check), timed(partial(step_over, settings, folder))

@@ -78,17 +78,10 @@ class StreamMetrics:
     """The stream's metrics in their own registry."""
 
     def __init__(self) -> None:
-        self.registry = registry = MetricRegistry()
+        self.registry = registry = MetricRegistry("stream")
         self.batch_seconds = registry.histogram(
             "tidemark_stream_batch_duration_seconds", BATCH_SECONDS
         )
-        self.records = registry.counter("tidemark_stream_input_records_total")
-        self.age_seconds = registry.gauge("tidemark_stream_end_to_end_age_seconds")
-        self.behind = registry.gauge("tidemark_stream_offsets_behind_average")
-        self.state_bytes = registry.gauge("tidemark_stream_state_memory_bytes")
-        self.last_batch = registry.gauge("tidemark_stream_last_batch_timestamp_seconds")
-        self.overtaken = registry.counter("tidemark_stream_overtaken_records_total")
-        self.replaced = registry.counter("tidemark_stream_replaced_topics_total")
 
 
 class Listener(StreamingQueryListener):
@@ -116,7 +109,7 @@ class Listener(StreamingQueryListener):
         log.info("query ended", failed=event.exception is not None)
 
     def _progress(self, event: QueryProgressEvent) -> None:
-        progress, metrics = event.progress, self.metrics
+        progress, registry = event.progress, self.metrics.registry
         read = progress.observedMetrics.get(READ)
         written = progress.observedMetrics.get(WRITTEN)
         self._count_overtaken(progress.sources, 0 if read is None else int(read["records"] or 0))
@@ -127,19 +120,19 @@ class Listener(StreamingQueryListener):
         ended_at = began_at + progress.batchDuration / 1000
         age = ended_at - read["oldest_ms"] / 1000
         counts = {kind: int(written[kind]) if written is not None else 0 for kind in KINDS}
-        metrics.batch_seconds.observe(progress.batchDuration / 1000)
-        metrics.records.inc(read["records"])
-        metrics.age_seconds.set(age)
-        metrics.behind.set(
+        self.metrics.batch_seconds.observe(progress.batchDuration / 1000)
+        registry.counter("tidemark_stream_input_records_total").inc(read["records"])
+        registry.gauge("tidemark_stream_end_to_end_age_seconds").set(age)
+        registry.gauge("tidemark_stream_offsets_behind_average").set(
             sum(
                 float(source.metrics.get("avgOffsetsBehindLatest", 0))
                 for source in progress.sources
             )
         )
-        metrics.state_bytes.set(
+        registry.gauge("tidemark_stream_state_memory_bytes").set(
             sum(operator.memoryUsedBytes for operator in progress.stateOperators)
         )
-        metrics.last_batch.set(ended_at)
+        registry.gauge("tidemark_stream_last_batch_timestamp_seconds").set(ended_at)
         slow = progress.batchDuration > SLOW_SECONDS * 1000
         fields = {
             "number": progress.batchId,
@@ -157,7 +150,7 @@ class Listener(StreamingQueryListener):
     def _count_overtaken(self, sources: Sequence[SourceProgress], records: int) -> None:
         lost = sum(overtaken_records(each.startOffset, each.endOffset, records) for each in sources)
         if lost:
-            self.metrics.overtaken.inc(lost)
+            self.metrics.registry.counter("tidemark_stream_overtaken_records_total").inc(lost)
             log.error(
                 "events were removed from the topic before they were read",
                 records=lost,

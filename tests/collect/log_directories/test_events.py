@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidemark.collect.sources.log_directories.directory import LogDirectory, PartitionFiles
-from tidemark.collect.sources.log_directories.events import (
+from tidemark.collect.sources.log_directories.sidecar import (
     MAX_PARTITIONS,
     REPEAT_SECONDS,
     CheckpointEvents,

@@ -12,7 +12,6 @@ from kafka.record.util import calc_crc32c
 from tidemark.collect.codecs.wire import encode_uvarint
 from tidemark.collect.sources.metadata_log import schema
 from tidemark.collect.sources.metadata_log.batches import (
-    LEADER_CHANGE,
     SNAPSHOT_FOOTER,
     SNAPSHOT_HEADER,
     Batch,
@@ -150,7 +149,7 @@ def encode_snapshot(*records: Any, at_ms: int = 1000) -> bytes:
 
 
 def encode_leader_change(offset: int, epoch: int) -> bytes:
-    return encode_batch(offset, [b"\x00"], epoch=epoch, control=LEADER_CHANGE)
+    return encode_batch(offset, [b"\x00"], epoch=epoch, control=2)
 
 
 def topic(number: int, name: str) -> TopicRecord:

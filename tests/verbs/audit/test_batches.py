@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.verbs.audit.logs import encode, flipped, legacy, written
 from tidemark.collect.sources.log_directories.files import read_segments
-from tidemark.kafka import unpacking as module
-from tidemark.kafka.unpacking import UnreadableRecordsError
+from tidemark.kafka import decompression as module
+from tidemark.kafka.decompression import UnreadableRecordsError
 from tidemark.record_log.batches import MAX_BATCH_BYTES, DamagedLogError, split_batches
 from tidemark.record_log.segments import end_of
 from tidemark.verbs.audit.comparison import record_digests

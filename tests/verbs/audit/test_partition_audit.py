@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.verbs.audit.logs import Replica, Replicas, T, written
 from tidemark.verbs.audit import partition_audit, run
+from tidemark.verbs.audit.command import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, audit_partitions
 from tidemark.verbs.audit.partition_audit import PartitionReport
-from tidemark.verbs.audit.run import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, audit_partitions
 from tidemark.verbs.audit.source import Partition, Position
 from tidemark.verbs.audit.windows import Pace, Window, sample, whole
 

@@ -15,7 +15,7 @@ import pytest
 from tests.verbs.audit.logs import sealed
 from tests.verbs.run import tidemark
 from tests.verbs.salvage.logs import CODECS, Sent, batch, log, marker, save, sent
-from tidemark.kafka import unpacking
+from tidemark.kafka import decompression
 from tidemark.verbs.salvage import run
 
 PLACE = "orders-0"
@@ -67,7 +67,7 @@ def test_a_codec_without_a_library_is_named_with_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str
 ) -> None:
     folder = save(tmp_path / PLACE, [*log(5), *log(5, start=5, codec=codec)])
-    monkeypatch.setattr(unpacking, "_pyarrow", lambda: None)
+    monkeypatch.setattr(decompression, "_pyarrow", lambda: None)
     for module in ("snappy", "lz4.frame", "zstandard"):
         monkeypatch.setitem(sys.modules, module, None)
     found, err = salvage(str(folder), "--from", "0", "--to", "10", code=3)

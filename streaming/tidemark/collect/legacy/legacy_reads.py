@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Final
 
+from tidemark.collect.codecs.fetch import FetchEntry
 from tidemark.collect.codecs.list_offsets import (
     DEBUG_REPLICA,
     EARLIEST,
@@ -16,13 +18,24 @@ from tidemark.collect.codecs.list_offsets import (
     NO_OFFSET,
     ListOffsetsTemplate,
 )
-from tidemark.collect.codecs.wire import FETCH, LIST_OFFSETS
+from tidemark.collect.codecs.record_fetch import record_request
+from tidemark.collect.codecs.wire import (
+    FETCH,
+    LIST_OFFSETS,
+    GroupedPartitions,
+    TopicEntries,
+    elements,
+)
 from tidemark.collect.connect.connection import UNSUPPORTED, NoAnswerError
-from tidemark.collect.legacy import epoch_end_offset, legacy_fetch
+from tidemark.collect.legacy import epoch_end_offset
 from tidemark.collect.legacy.epoch_end_offset import OFFSET_FOR_LEADER_EPOCH, EpochEndOffset
 from tidemark.collect.legacy.leader_epoch_walk import read_leader_epochs
 from tidemark.collect.watched.broker_answers import RequestTimes
 from tidemark.collect.watched.request_plan import Ask, BrokerPlan, Subset
+
+MAX_FETCH_VERSION: Final = 11
+FIRST_WITH_LOG_START: Final = 5
+NAME: Final = "Fetch"
 
 
 @dataclass(slots=True)
@@ -39,19 +52,19 @@ class LegacyReads:
         answers = self.plan.answers
         if not subset.indices:
             return None
-        version = self.version(FETCH, legacy_fetch.MAX_VERSION)
+        version = self.version(FETCH, MAX_FETCH_VERSION)
         if version is None:
             raise NoAnswerError(UNSUPPORTED)
         latest = (answers.latest[i] or NO_OFFSET for i in subset.indices)
         ends = [0 if error else max(end, 0) for _, error, end, _ in latest]
-        request = legacy_fetch.encode_legacy_fetch(subset.topics, ends, version)
+        request = encode_legacy_fetch(subset.topics, ends, version)
         response, times = await self.ask(request)
-        subset.place(legacy_fetch.decode_legacy_fetch(response), answers.fetched)
+        subset.place(decode_legacy_fetch(response), answers.fetched)
         answers.epochless.update(subset.indices)
         if self._lineage_version() is not None:
             answers.lineages.update(dict.fromkeys(answers.led))
         self.plan.note_unreadable(subset)
-        if version < legacy_fetch.FIRST_WITH_LOG_START:
+        if version < FIRST_WITH_LOG_START:
             await self._add_log_starts(subset)
         return times
 
@@ -98,3 +111,39 @@ class LegacyReads:
                     *(number, code, high_watermark, last_stable_offset),
                     *(offset, epoch, end),
                 )
+
+
+def encode_legacy_fetch(topics: GroupedPartitions, offsets: list[int], version: int) -> Any:
+    """A Fetch of no bytes at the offset given for each partition, for versions 0 to 11.
+
+    Followers answer replica −2 before version 11, and any replica from it on (Kafka 2.3).
+    """
+    places = ((topic, number) for topic, numbers in topics for number in numbers)
+    wanted = ((*place, offset) for place, offset in zip(places, offsets, strict=True))
+    return record_request(version, wanted, 1, 1, -2 if version < MAX_FETCH_VERSION else -1)
+
+
+def decode_legacy_fetch(response: Any) -> TopicEntries[FetchEntry]:
+    """kafka-python's response as entries without epochs, before version 5 without log starts.
+
+    Raises WireError for a null array.
+    """
+    return [
+        (topic.topic, [_entry(p) for p in elements(topic.partitions, NAME)])
+        for topic in elements(response.responses, NAME)
+    ]
+
+
+def _entry(p: Any) -> FetchEntry:
+    last_stable_offset, log_start_offset = (
+        -1 if value is None else value for value in (p.last_stable_offset, p.log_start_offset)
+    )
+    return (
+        p.partition_index,
+        p.error_code,
+        p.high_watermark,
+        last_stable_offset,
+        log_start_offset,
+        -1,
+        -1,
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
@@ -25,16 +26,30 @@ from tidemark.command_line.options import (
 from tidemark.command_line.output import echo
 from tidemark.command_line.places import NamedPlace, choose_cluster_name, read_places
 from tidemark.command_line.progress import progress_bar
+from tidemark.core.codec import encode_lone_event
 from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.events import Audit
+from tidemark.core.identity import group_of
 from tidemark.core.text import counted
+from tidemark.kafka.send import Record, send_to_topic
 from tidemark.observations.few_passes import live_cluster
+from tidemark.settings import Settings
 from tidemark.verbs.audit.brokers import BrokerSource
 from tidemark.verbs.audit.folders import FolderSource
-from tidemark.verbs.audit.partition_audit import PartitionReport
-from tidemark.verbs.audit.publish import publish_findings
+from tidemark.verbs.audit.partition_audit import MAX_DIFFERENCES, PartitionAudit, PartitionReport
 from tidemark.verbs.audit.report import as_text, document, events
-from tidemark.verbs.audit.run import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, audit_partitions
+from tidemark.verbs.audit.source import Partition, Source
 from tidemark.verbs.audit.windows import Pace, Window, sample, whole
+
+# Time for a truncation or an election under way to show.
+CONFIRM_SECONDS: Final = 2.0
+# As `divergence_ms`: for so long a follower may still cut records of another leader epoch.
+CONFIRM_EPOCHS_SECONDS: Final = 30.0
+# All partitions together.
+MAX_SUSPECTS: Final = 10_000
+# (share of the audit that is done, partition)
+Progress = Callable[[float, str], None]
+COLLECTOR: Final = "tidemark-audit"
 
 
 @click.command("audit")
@@ -186,3 +201,57 @@ def _check_compared(reports: Sequence[PartitionReport]) -> None:
             f"nothing was compared: {', '.join(reasons[:5])}. Two replicas or more of a partition "
             "must be in the folders, or answer and grant the right READ on its topic."
         )
+
+
+def audit_partitions(
+    partitions: Iterable[Partition],
+    source: Source,
+    pace: Pace,
+    choose: Callable[[int, int], list[Window]],
+    progress: Progress,
+    confirm_seconds: tuple[float, float] = (CONFIRM_SECONDS, CONFIRM_EPOCHS_SECONDS),
+) -> list[PartitionReport]:
+    """A report for each partition, in order.
+
+    `confirm_seconds`: how long to wait before the second read, and where a difference is one of
+    leader epochs.
+    """
+    todo = list(partitions)
+    audits: list[PartitionAudit] = []
+    left = MAX_SUSPECTS
+    for number, partition in enumerate(todo):
+        audit = PartitionAudit(partition, source, pace)
+        audits.append(audit)
+        if left <= 0:
+            audit.report.notes.append(f"not read: there are {MAX_SUSPECTS} differences before it")
+            continue
+
+        def share(done: float, number: int = number, name: str = partition.name) -> None:
+            progress((number + done) / len(todo), name)
+
+        share(0.0)
+        audit.run(choose, share, min(MAX_DIFFERENCES, left))
+        left -= len(audit.suspects)
+    suspected = [audit for audit in audits if audit.suspects]
+    if suspected:
+        in_two_epochs = any(audit.in_two_epochs for audit in suspected)
+        pace.pause(confirm_seconds[in_two_epochs])
+        for audit in suspected:
+            progress(1.0, f"{audit.report.partition.name}, second read")
+            audit.confirm()
+    return [audit.report for audit in audits]
+
+
+def publish_findings(settings: Settings, cluster: str, findings: Sequence[Audit]) -> None:
+    """Sends each finding to the Kafka partition of its partition. Raises ClusterError."""
+
+    def record(event: Audit, partitions: int) -> Record:
+        group = group_of(cluster, event.topic, event.partition, partitions)
+        return group, None, encode_lone_event(cluster, COLLECTOR, event)
+
+    send_to_topic(
+        settings.kafka,
+        settings.topics.replica_state,
+        lambda partitions: [record(event, partitions) for event in findings],
+        "The findings may not be published: try again.",
+    )

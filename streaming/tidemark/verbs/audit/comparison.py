@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tidemark.kafka.unpacking import DamagedRecordsError, UnreadableRecordsError
+from tidemark.kafka.decompression import DamagedRecordsError, UnreadableRecordsError
 from tidemark.record_log.batches import Batch, records
 
 

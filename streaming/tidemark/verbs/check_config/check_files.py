@@ -89,7 +89,7 @@ def _check_receivers(settings: Settings) -> None:
     if not settings.notify.routes:
         return
     try:
-        from tidemark.web.http_client import make_clients
+        from tidemark.web.webhook_client import make_clients
     except ModuleNotFoundError as error:
         # The exporter's packages are installed only where it runs.
         echo(f"receivers are not checked: {error.name} is not installed here", err=True)

@@ -5,15 +5,24 @@ from __future__ import annotations
 import difflib
 import re
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 import msgspec
+from kafka import errors as kafka_errors
 
 from tidemark.assess.losses import LossFilter
 from tidemark.collect.codecs.metadata_image import BrokerAddress
+from tidemark.collect.connect.connection import Network, NoAnswerError
+from tidemark.collect.metadata.read_offsets import (
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST_TIERED,
+    read_offset,
+)
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, RECORDS, TOPIC_CONFIGURATION
 from tidemark.collect.sources.log_directories.sidecar import parse_log_dirs
 from tidemark.command_line.log_drawing import draw_logs
@@ -29,19 +38,31 @@ from tidemark.command_line.output import echo
 from tidemark.command_line.places import NamedPlace, choose_cluster_name, place_argument
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
-from tidemark.kafka.client import choose_connection
+from tidemark.detect.internal_topics import (
+    AT_RISK,
+    GROUPS,
+    LISTED,
+    coordinating_partition,
+)
+from tidemark.kafka.client import checked_options, choose_connection, make_admin
 from tidemark.observations.few_passes import MIN_PASSES, few_passes, live_cluster, report_problems
 from tidemark.observations.loss_groups import groups_of
-from tidemark.settings import Cluster, Collect
-from tidemark.verbs.inspect.coordinator import list_coordinated
+from tidemark.settings import Cluster, Collect, Connection
 from tidemark.verbs.inspect.log_directories import show_log_directories
 from tidemark.verbs.inspect.losses import show_losses
 from tidemark.verbs.inspect.replica_table import heading, is_held, replica_table, stable_lines
-from tidemark.verbs.inspect.tiered import tiered_lines
 
 # min.insync.replicas may be unreadable for lack of a permission, and who holds a last stable offset
 # unknown to old brokers: stop waiting for it.
 MAX_PASSES: Final = 8
+ANSWER_SECONDS: Final = 5.0
+ASKED: Final = {
+    EARLIEST_LOCAL: "on its disk from {} on",
+    LATEST_TIERED: "in remote storage up to {}",
+    EARLIEST_PENDING_UPLOAD: "not uploaded from {} on",
+}
+# A partition may coordinate thousands.
+MAX_NAMES: Final = 50
 
 
 @click.command("inspect")
@@ -197,3 +218,70 @@ def _with_lineages(observation: Observation, before: Observation) -> Observation
         observation.lineage = [*before.lineage[:-1], *(newest or before.lineage[-1:])]
         observation.lineage_complete_from = before.lineage_complete_from
     return observation
+
+
+def tiered_lines(
+    cluster: Cluster, observation: Observation, brokers: dict[int, BrokerAddress]
+) -> list[str]:
+    """What the leader says of its log; none where all of it is on its disk, or that is unknown."""
+    found = _read_of_leader(cluster, observation, brokers)
+    starts = [s.log_start_offset for s in observation.samples if s.broker == observation.leader]
+    if LATEST_TIERED not in found and found.get(EARLIEST_LOCAL) in (None, *starts):
+        return []
+    parts = [ASKED[what].format(offset) for what, offset in found.items()]
+    return ["", f"log of leader {observation.leader}: {', '.join(parts)}"]
+
+
+def _read_of_leader(
+    cluster: Cluster, observation: Observation, brokers: dict[int, BrokerAddress]
+) -> dict[int, int]:
+    leader, found = observation.leader, dict[int, int]()
+    if leader is None or leader not in brokers:
+        return found
+    network, place = Network(checked_options(cluster)), (observation.topic, observation.partition)
+    connection = network.pool().get(leader, brokers[leader].host, brokers[leader].port)
+
+    async def read() -> None:
+        with suppress(NoAnswerError):
+            await connection.ready(ANSWER_SECONDS)
+            for what in ASKED:
+                answer = await read_offset(connection, place, what, ANSWER_SECONDS)
+                if not isinstance(answer, str) and answer[0] >= 0:
+                    found[what] = answer[0]
+
+    network.loop.run(read)
+    connection.close()
+    network.loop.close()
+    return found
+
+
+def list_coordinated(
+    connection: Connection, topic: str, partition: int, partitions: int, leader: int | None
+) -> str | None:
+    """A line with their names; null for other topics. `partitions` is the topic's number.
+
+    The broker that leads the partition is their coordinator. It does not know, and cannot list,
+    names with lost records.
+    """
+    if topic not in LISTED:
+        return None
+    subject = f"{AT_RISK[topic].owners} coordinated here"
+    if leader is None:
+        return f"{subject}: unknown, the partition has no leader"
+    admin = make_admin(connection)
+    try:
+        names = set(_ask(admin, topic, leader))
+    except (kafka_errors.KafkaError, KeyError) as error:
+        return f"{subject}: cannot be listed ({type(error).__name__}); this needs DESCRIBE on them"
+    finally:
+        admin.close()
+    found = sorted(name for name in names if coordinating_partition(name, partitions) == partition)
+    more = f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else ""
+    return f"{subject}: {', '.join(found[:MAX_NAMES]) or 'none now'}{more}"
+
+
+def _ask(admin: Any, topic: str, broker: int) -> list[str]:
+    if topic == GROUPS:
+        return [group["group_id"] for group in admin.list_groups([broker])]
+    listings = admin.list_transactions([broker]).values()
+    return [listing.transactional_id for found in listings for listing in found]

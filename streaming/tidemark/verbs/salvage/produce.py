@@ -14,8 +14,8 @@ from kafka import errors as kafka_errors
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import counted
 from tidemark.kafka.client import close_producer, make_producer, reason_of
+from tidemark.kafka.decompression import MAX_UNPACKED_BYTES
 from tidemark.kafka.topics import describe_topic
-from tidemark.kafka.unpacking import MAX_UNPACKED_BYTES
 from tidemark.settings import Connection
 from tidemark.verbs.salvage.records import SavedRecord
 from tidemark.verbs.salvage.saved_log import OPEN

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from tidemark.kafka.unpacking import UnreadableRecordsError
+from tidemark.kafka.decompression import UnreadableRecordsError
 from tidemark.record_log.batches import Batch, DamagedLogError, records
 from tidemark.verbs.salvage.saved_log import LostRange, SavedBatch, SavedLog
 

@@ -18,7 +18,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from tidemark.assess.losses import Loss
 from tidemark.core.errors import ConfigError
-from tidemark.kafka.unpacking import UnreadableRecordsError
+from tidemark.kafka.decompression import UnreadableRecordsError
 from tidemark.record_log.batches import Batch, DamagedLogError, Producer, parse_batch, records
 from tidemark.record_log.damaged_segment import Fault, Found, whole_heads
 from tidemark.record_log.segments import Place, segments_of

@@ -11,13 +11,12 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from tidemark.core.errors import WireError
-from tidemark.kafka.unpacking import UnreadableRecordsError
+from tidemark.kafka.decompression import UnreadableRecordsError
 from tidemark.record_log import batches as record_log
 from tidemark.record_log.batches import DamagedLogError, batch_size, parse_batch, records
 
 _MAGIC: Final = 2
 # The type in the key of a control record (ControlRecordType).
-LEADER_CHANGE: Final = 2
 SNAPSHOT_HEADER: Final = 3
 SNAPSHOT_FOOTER: Final = 4
 _CONTROL_KEY: Final = Struct(">hh")

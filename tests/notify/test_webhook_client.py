@@ -24,7 +24,7 @@ from standardwebhooks.webhooks import Webhook
 from tests.http_server import Handler, serving
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Alertmanager, Receiver, Route
-from tidemark.web.http_client import (
+from tidemark.web.webhook_client import (
     MAX_ANSWER_BYTES,
     MAX_RETRY_AFTER_SECONDS,
     MIN_RETRY_AFTER_SECONDS,
