@@ -18,6 +18,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from dashboards import (
     brokers,
+    fleet,
     health_rules,
     metrics_page,
     overview,
@@ -33,7 +34,7 @@ PROMETHEUS = Path("dashboards", "prometheus")
 CHART = Path("deploy", "helm", "tidemark")
 # The folders of the chart, and what their links lead to.
 LINKED = {CHART / "dashboards": GRAFANA, CHART / "rules": PROMETHEUS}
-DASHBOARDS = (overview, topic, partition, brokers, pipeline)
+DASHBOARDS = (fleet, overview, topic, partition, brokers, pipeline)
 
 
 def encode(dashboard: Dashboard) -> str:

@@ -20,8 +20,9 @@ from dashboards.panels import SOURCE
 from dashboards.promql import series
 from tidemark.settings import Notify
 
-OVERVIEW, TOPIC, PARTITION, BROKERS, PIPELINE = (
-    f"tidemark-{name}" for name in ("overview", "topic", "partition", "brokers", "pipeline")
+FLEET, OVERVIEW, TOPIC, PARTITION, BROKERS, PIPELINE = (
+    f"tidemark-{name}"
+    for name in ("fleet", "overview", "topic", "partition", "brokers", "pipeline")
 )
 TAGS = ["kafka", "tidemark"]
 STATUS_PAGE = Notify().external_url

@@ -45,8 +45,7 @@ _OWN_METRICS: Final = {
 _CLUSTERS: Final = {
     "tidemark_view_age_seconds": "Is the exporter behind the stream, or the stream behind?",
     "tidemark_pass_period_seconds": "The unit for rules of your own about the age of a pass.",
-    "tidemark_cluster_replica_lag_seconds_max": "An objective for replication over a cluster.",
-    "tidemark_cluster_replica_lag_records_max": "The same objective in records.",
+    "tidemark_cluster_replica_lag_records_max": "An objective for replication, in records.",
     "tidemark_cluster_uncommitted_age_seconds_max": (
         "An objective for how long a record may wait until it is committed."
     ),
@@ -55,7 +54,6 @@ _CLUSTERS: Final = {
     ),
     "tidemark_cluster_reassignment_remaining_records": "How much is left to copy?",
     "tidemark_cluster_reassignment_remaining_bytes": "How much disk and network is that?",
-    "tidemark_partitions": "The whole, for shares of any other number of partitions.",
     "tidemark_partitions_leader_alone": "How many partitions have their records on one disk?",
     "tidemark_partitions_off_preferred_leader": (
         "Did the leaders come back after a rolling restart?"

@@ -106,6 +106,7 @@ class Exporter:
                 settings.export.stale_seconds,
                 self._waits_for,
                 dashboard_url=settings.notify.dashboard_url,
+                configured=[cluster.name for cluster in settings.clusters],
             ),
         )
         self._views: TopicReader

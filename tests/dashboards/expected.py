@@ -45,9 +45,29 @@ def about(scene: str, value: float, **labels: str) -> Expected:
 
 
 ON = {"partition": "1"}
+ALL = {"kafka_cluster": "demo|idle"}
 
 # dashboard -> panel -> the expectations of its queries A, B, …
 PANELS: dict[str, dict[int, list[Expected]]] = {
+    "tidemark-fleet": {
+        1: [exactly(UNDER_MIN, 1)],
+        2: [exactly(HEALTHY, 1, choose=ALL)],
+        3: [exactly(FROZEN, 1)],
+        4: [exactly(HEALTHY, 1)],
+        5: [
+            exactly(OFFLINE, 3, kafka_cluster="demo"),
+            exactly(UNDER_MIN, 1, kafka_cluster="demo"),
+            exactly(FROZEN, 1, kafka_cluster="demo"),
+            exactly(OFFLINE, 1, kafka_cluster="demo"),
+            exactly(UNDER_MIN, 1, kafka_cluster="demo"),
+            exactly(UNDER_MIN, 2, kafka_cluster="demo"),
+            exactly(OFFLINE, 1, kafka_cluster="demo"),
+            exactly(FROZEN, 4, kafka_cluster="demo"),
+            between(HEALTHY, 0, 5, kafka_cluster="demo"),
+        ],
+        6: [exactly(FROZEN, 4, kafka_cluster="demo")],
+        7: [Expected(HEALTHY, None, None, {"kafka_cluster": "demo"})],
+    },
     "tidemark-overview": {
         1: [exactly(UNCLEAN, 7, kafka_cluster="demo", kind="proven")],
         2: [exactly(UNDER_MIN, 1, kafka_cluster="demo")],
@@ -158,7 +178,7 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
                 IDLE_SECONDS,
                 IDLE_SECONDS + 5,
                 {"kafka_cluster": "idle"},
-                choose={"kafka_cluster": "demo|idle"},
+                choose=ALL,
             )
         ],
         2: [exactly(HEALTHY, 0)],
@@ -184,6 +204,9 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
 
 # dashboard -> annotation -> where it must be present; none is in the healthy scene
 ANNOTATIONS: dict[str, dict[str, Expected]] = {
+    "tidemark-fleet": {
+        "Records lost": Expected(UNCLEAN, 0.5, 20, {"kafka_cluster": "demo"}, most=True)
+    },
     "tidemark-overview": {
         "Loss or unclean election": Expected(
             UNCLEAN, 0.5, 20, {"kafka_cluster": "demo"}, most=True

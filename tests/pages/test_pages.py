@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -10,7 +11,9 @@ from tests.pages.markup import Element, items, page, parse
 from tests.pages.test_markup import PAYMENTS
 from tidemark.assess.risky_configuration import MEANINGS
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
+from tidemark.core.records import View
 from tidemark_exporters.pages.alerts import AlertHistory
+from tidemark_exporters.pages.responses import Pages
 
 LOSS = (
     "[1000240, 1000262) offsets 1000240 to 1000261, 22 records",
@@ -99,6 +102,35 @@ def test_a_cluster_without_any_data_is_not_healthy() -> None:
     assert "Healthy" not in main.text and "Unknown" in main.one("tr", **{"data-key": "north"}).text
     assert "No partition is known yet." in main.text
     assert "Safe" not in page(pages, "/brokers").one("tbody").text
+
+
+def test_a_fleet_is_listed_worst_first_with_a_page_for_each_cluster() -> None:
+    """A cluster that no pass has named is there, and no better than one that is not seen."""
+    unseen: list[View] = [
+        cluster_view("no-partition"),
+        cluster_view("silent", at=NOW - 100),
+        healthy_view("orders", 0, kafka_cluster="silent", at=NOW - 100),
+    ]
+    bad: dict[str, Any] = {
+        "warned": {"alerts": [opened(alert("KafkaFollowerLag", cluster="warned"))]},
+        "alerted": {"alerts": [opened(alert("KafkaX", severity="critical", cluster="alerted"))]},
+        "shrunk": {"in_sync_replicas": [1, 2]},
+        "offline": {"leaderless": True, "leader": None},
+        "calm": {},
+    }
+    made = [healthy_view("orders", 0, kafka_cluster=name, **bad[name]) for name in bad]
+    filled = table([*unseen, *made, healthy_view("b", 1, kafka_cluster="calm")])
+    pages = Pages(filled, 30.0, list, lambda: NOW, configured=["calm", "never-seen"])
+    rows = page(pages, "/").all("tbody")[0].all("tr")
+    expected = ["offline", "alerted", "never-seen", "no-partition", "silent", "shrunk", "warned"]
+    assert [row.attributes["data-key"] for row in rows] == [*expected, "calm"]
+    assert "? Stale ? Unknown 0 unknown unknown" in rows[2].text
+    assert rows[6].all("td")[1].text.split() == ["1", "warning"]
+    link = rows[0].one("th").one("a").attributes["href"]
+    shown = page(pages, "/", **dict(parse_qsl(link.partition("?")[2])))
+    texts = [row.text.split()[0] for each in shown.all("tbody") for row in each.all("tr")]
+    assert (shown.one("h1").text, texts[:2]) == ("offline", ["offline", "orders-0"])
+    assert "never-seen is stale. No pass of it was evaluated yet." in shown.text
 
 
 def test_fenced_and_restarting_brokers() -> None:

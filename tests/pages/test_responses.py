@@ -51,7 +51,7 @@ from tidemark_exporters.pages.responses import static_file
             "Broker 77 of cluster `east` is not known: it has no replica",
         ),
         ("/partitions", {"state": HOSTILE}, 400, "State must be one of unhealthy, offline, lost"),
-        ("/", {"x": 1}, 400, "Unknown parameter `x`; known parameters: none."),
+        ("/", {"x": 1}, 400, "Unknown parameter `x`; known parameters: cluster."),
     ],
 )
 def test_an_error_page_has_one_line(

@@ -40,6 +40,7 @@ PAUSE = "the pause alone"
 # Metrics of the collector and the stream, which do not listen in the demo; no series is dropped,
 # every node reports its metadata, and no agent serves JMX.
 EMPTY = {
+    "tidemark-fleet": {(7, "A")},
     "tidemark-brokers": {(16, "A"), (17, "A"), (18, "A"), (19, "A"), (19, "B"), (20, "A")},
     "tidemark-pipeline": {
         (7, "A"),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tidemark.assess.health import worst_state
+from tidemark.assess.health import RANK, STALE, worst_state
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.records import Alert, JmxView, View
 from tidemark_exporters.export.aggregates import PartitionAggregate
@@ -23,6 +23,9 @@ from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 # Partitions that a broker's `impacts` lists, and its page; `stop` counts all.
 MAX_IMPACTS: Final = 1_000
 MAX_IMPACTS_OF_PAGE: Final = 100
+# Of clusters: no recent pass was evaluated, or no partition is known.
+_SILENT: Final = (STALE.name, "unknown")
+UNSEEN: Final = RANK["blind"]
 
 
 class Resource(Struct, kw_only=True, omit_defaults=True):
@@ -72,6 +75,13 @@ class ClusterResource(PartitionCounts, kw_only=True, omit_defaults=True):
     brokers: dict[str, str | None]
     # Open alerts by severity.
     alerts: dict[str, int]
+
+    def rank(self) -> tuple[float | str, ...]:
+        """Sorts worst first. Silence is as bad as partitions that the last passes missed."""
+        worst = min(UNSEEN if name in _SILENT else RANK[name] for name in self.states)
+        alerts = (self.alerts["critical"], self.alerts["warning"])
+        counts = (*alerts, self.leaderless, self.under_min_isr, self.under_replicated)
+        return worst, *(-count for count in counts), -(self.lag_ms_max or 0.0), self.kafka_cluster
 
 
 class TopicResource(PartitionCounts, kw_only=True, omit_defaults=True):

@@ -67,8 +67,7 @@ def replica_checkpoints(
     """The replicas of a broker with records above their checkpoints, the most first."""
     found = [
         (behind or 0, unflushed or 0, each)
-        for each in snapshot.partitions
-        if each.cluster == cluster
+        for each in snapshot.partitions_of(cluster)
         for hosted, behind, unflushed in each.row.progress.checkpoints
         if hosted == broker and (behind or unflushed)
     ]

@@ -44,9 +44,8 @@ def partitions_at_risk(
     """Of the partitions that the broker leads; the most committed records first."""
     found = [
         (each, risk)
-        for each in snapshot.partitions
-        if each.cluster == cluster
-        and (risk := each.row.progress.at_risk) is not None
+        for each in snapshot.partitions_of(cluster)
+        if (risk := each.row.progress.at_risk) is not None
         and risk.leader == broker
         and (risk.committed or risk.uncommitted)
     ]

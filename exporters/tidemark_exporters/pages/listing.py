@@ -91,14 +91,13 @@ def _filtered(snapshot: TableSnapshot, query: Query) -> list[ListedPartition]:
     part = (query.given.get("q") or "").casefold()
     partition, broker = query.number("partition"), query.number("broker")
     state, risk = query.choice("state", STATE_CHOICES), query.choice("risk", KINDS)
-    partitions = snapshot.partitions
+    partitions = snapshot.partitions if cluster is None else snapshot.partitions_of(cluster)
     if cluster is not None and topic is not None:
         partitions = snapshot.topics.get((cluster, topic), [])
     return [
         each
         for each in partitions
-        if (cluster is None or each.cluster == cluster)
-        and (topic is None or each.topic == topic)
+        if (topic is None or each.topic == topic)
         and (partition is None or each.partition == partition)
         and (not part or part in each.topic.casefold())
         and (broker is None or any(host.broker == broker for host in each.row.status.hosts))

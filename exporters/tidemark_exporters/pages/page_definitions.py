@@ -14,6 +14,7 @@ from tidemark_exporters.pages import listing
 from tidemark_exporters.pages.alerts import AlertHistory, select_alerts
 from tidemark_exporters.pages.api_items import (
     MAX_IMPACTS_OF_PAGE,
+    ClusterResource,
     build_broker,
     build_cluster,
     build_partition,
@@ -67,24 +68,32 @@ def page_contents(path: str, request: PageRequest) -> tuple[str, Context]:
 
 
 def clusters(request: PageRequest) -> Context:
-    snapshot = request.snapshot
-    Query(request.raw_query, ())
-    unhealthy = [each for each in snapshot.partitions if each.state is not HEALTHY]
+    """Of all clusters, the worst first, or of a single one."""
+    snapshot, query = request.snapshot, Query(request.raw_query, ("cluster",))
+    names, chosen = listing.chosen_clusters(snapshot, query), query.given.get("cluster")
+    found = sorted((build_cluster(snapshot, name) for name in names), key=ClusterResource.rank)
+    unhealthy = [
+        each for name in names for each in snapshot.partitions_of(name) if each.state is not HEALTHY
+    ]
     worst = sorted(unhealthy, key=ListedPartition.rank)[:MAX_PARTITIONS]
     return {
-        "title": "Clusters",
-        "clusters": [build_cluster(snapshot, name) for name in snapshot.clusters],
+        "title": chosen or "Clusters",
+        "chosen": chosen,
+        "clusters": found,
         "worst": [build_partition(each) for each in worst],
         "unhealthy": len(unhealthy),
-        "risks": _risks(snapshot),
+        "risks": _risks(snapshot, [each.kafka_cluster for each in found]),
+        "alerts": select_alerts(snapshot.open_alerts, {"kafka_cluster": chosen}),
     }
 
 
-def _risks(snapshot: TableSnapshot) -> list[tuple[str, RiskCount, list[ListedPartition]]]:
+def _risks(
+    snapshot: TableSnapshot, clusters: list[str]
+) -> list[tuple[str, RiskCount, list[ListedPartition]]]:
     """The risky configurations of each cluster that has any or some unknown, with examples."""
     found = []
-    for cluster in snapshot.clusters:
-        mine = [each for each in snapshot.partitions if each.cluster == cluster]
+    for cluster in clusters:
+        mine = snapshot.partitions_of(cluster)
         for risk in snapshot.risks(cluster):
             if risk.found or risk.unknown:
                 with_it = (each for each in mine if snapshot.has_risk(each, risk.kind))

@@ -86,8 +86,12 @@ class Pages:
         waiting: Callable[[], list[str]],
         clock: Callable[[], float] = time.time,
         dashboard_url: str | None = None,
+        configured: Sequence[str] = (),
     ) -> None:
-        """`waiting`: the topics that are still being read to their end."""
+        """`waiting`: the topics that are still being read to their end.
+
+        `configured`: the clusters to watch, also those that no pass has named.
+        """
         self._dashboard_url = dashboard_url
         self.history = AlertHistory()
         # What of a recording is shown; None: what is live.
@@ -95,7 +99,9 @@ class Pages:
         self._waiting = waiting
         self._permissions = StopPermissions(clock)
         self._snapshots = SnapshotCache(
-            lambda: TableSnapshot(table, clock(), stale_seconds, caught_up=not waiting())
+            lambda: TableSnapshot(
+                table, clock(), stale_seconds, caught_up=not waiting(), configured=configured
+            )
         )
 
     def renew(self, recording: Recording) -> None:

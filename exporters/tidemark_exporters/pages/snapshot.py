@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from typing import Final, NamedTuple, TypeVar
 
 from tidemark.assess.health import (
-    HEALTHY,
     RANK,
     State,
     broker_state,
@@ -65,9 +64,18 @@ class TableSnapshot:
     """Everything that the table held at `now` (Unix seconds)."""
 
     def __init__(
-        self, table: Table, now: float, stale_seconds: float, *, caught_up: bool = True
+        self,
+        table: Table,
+        now: float,
+        stale_seconds: float,
+        *,
+        caught_up: bool = True,
+        configured: Sequence[str] = (),
     ) -> None:
-        """`caught_up`: the views topic was read to its end, so that no view is missing."""
+        """`caught_up`: the views topic was read to its end, so that no view is missing.
+
+        `configured`: the clusters to watch. One that no pass has named is stale, not absent.
+        """
         rows = table.partitions.copy()
         views = [*table.clusters.copy().values(), *table.brokers.copy().values()]
         self.now = now
@@ -89,12 +97,18 @@ class TableSnapshot:
         self._topic_aggregates = _copy_aggregates(table.topic_aggregates)
         self._broker_aggregates = _copy_aggregates(table.broker_aggregates)
         self.topics: dict[tuple[str, str], list[ListedPartition]] = {}
+        self._by_cluster: dict[str, list[ListedPartition]] = {}
         for each in self.partitions:
             self.topics.setdefault((each.cluster, each.topic), []).append(each)
-        self.clusters = sorted({*self.newest, *self.cluster_views})
+            self._by_cluster.setdefault(each.cluster, []).append(each)
+        self.clusters = sorted({*self.newest, *self.cluster_views, *configured})
         found = [alert for each in self.partitions for alert in each.alerts]
         found += [alert for view in views for alert in view.alerts]
         self.open_alerts = open_alert_records(found, self.newest)
+
+    def partitions_of(self, cluster: str) -> list[ListedPartition]:
+        """Those of a cluster, by name."""
+        return self._by_cluster.get(cluster, [])
 
     def cluster_aggregate(self, cluster: str) -> PartitionAggregate:
         return self._cluster_aggregates.get(cluster) or PartitionAggregate()
@@ -140,19 +154,15 @@ class TableSnapshot:
 
     def unhealthy_views(self, cluster: str) -> list[View]:
         """None where views may be missing or old."""
-        found = self.partitions if self.can_judge(cluster) else []
-        return [e.view for e in found if e.cluster == cluster and e.row.status.unhealthy]
+        found = self.partitions_of(cluster) if self.can_judge(cluster) else []
+        return [each.view for each in found if each.row.status.unhealthy]
 
     def find_partition(self, cluster: str, topic: str, partition: int) -> ListedPartition | None:
         partitions = self.topics.get((cluster, topic), [])
         return next((each for each in partitions if each.partition == partition), None)
 
     def states_of_cluster(self, cluster: str) -> list[State]:
-        unhealthy = {
-            each.state
-            for each in self.partitions
-            if each.state is not HEALTHY and each.cluster == cluster
-        }
+        unhealthy = {each.state for each in self.partitions_of(cluster)}
         views = [*self.cluster_views.values(), *self.broker_views.values()]
         return cluster_states(
             [alert for view in views if view.kafka_cluster == cluster for alert in view.alerts],
@@ -209,20 +219,16 @@ class TableSnapshot:
         if margin:
             held = (
                 each.view
-                for each in self.partitions
-                if each.cluster == cluster
-                and (
-                    each.row.status.stop_unknown
-                    or any(host.broker == broker for host in each.row.status.hosts)
-                )
+                for each in self.partitions_of(cluster)
+                if each.row.status.stop_unknown
+                or any(host.broker == broker for host in each.row.status.hosts)
             )
             return stop_impacts(held, self.lag_threshold, broker, margin=margin)[:most]
         affected: dict[Effect, list[ListedPartition]] = {effect: [] for effect in EFFECTS}
-        for each in self.partitions:
-            if each.cluster == cluster:
-                effect = each.row.status.effect_of_stop(broker)
-                if effect is not None:
-                    affected[effect].append(each)
+        for each in self.partitions_of(cluster):
+            effect = each.row.status.effect_of_stop(broker)
+            if effect is not None:
+                affected[effect].append(each)
         worst = islice(chain.from_iterable(affected.values()), most)
         return stop_impacts((each.view for each in worst), self.lag_threshold, broker)
 

@@ -95,8 +95,8 @@ def _reasons(
             reasons.append(f"broker {each} does not answer ({outcome or 'it was not asked'})")
     lost = (
         each.view
-        for each in snapshot.partitions
-        if each.cluster == cluster and any(a.labels.get("alertname") == LOSS for a in each.alerts)
+        for each in snapshot.partitions_of(cluster)
+        if any(a.labels.get("alertname") == LOSS for a in each.alerts)
     )
     reasons += held_losses(lost, broker)[:MAX_NAMED]
     impacts = snapshot.stop_impacts(cluster, broker, MAX_NAMED + 1, margin=margin)
