@@ -147,9 +147,14 @@ def test_without_epochs_the_log_of_a_former_leader_shows_nothing() -> None:
 def test_an_observation_without_the_known_epoch_does_not_show_the_leader(
     fields: dict[str, Any],
 ) -> None:
-    after = fold(SEEN, observation(**fields))
+    """It shows what was deleted."""
+    after = fold(SEEN, observation(samples=[answer(1), answer(2, log_start_offset=30)], **fields))
     assert (after.leader, after.leader_end_before, after.leader_end_after) == (1, None, None)
-    assert (after.high_watermark, after.offset_history) == (90, SEEN.offset_history)
+    assert (
+        after.high_watermark,
+        after.offset_history,
+        after.committed[0].log_start_offset,
+    ) == (90, SEEN.offset_history, 30)
 
 
 NEW: dict[str, Any] = {"leader": 2, "leader_epoch": 5, "observed_at": 20.0}

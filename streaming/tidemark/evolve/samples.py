@@ -93,7 +93,6 @@ def apply_leader(after: PartitionState, event: Observation) -> None:
             and not _went_back(after.committed[-1], reading, after.lineage[-1][0])
         ):
             _apply_dated(after, reading, after.lineage)
-    apply_log_start(after)
     if after.leader_epoch is not None:
         _apply_returned_leaders(after)
 
@@ -207,8 +206,8 @@ def _apply_dated(after: PartitionState, reading: Committed, lineage: LineageEntr
 def apply_log_start(after: PartitionState) -> None:
     """Notes what a log no longer has because it was deleted.
 
-    Replicas take over the leader's log start, and one that is not in sync any more may still show
-    what was deleted before its leader lost the leadership.
+    Replicas take over the leader's log start, and one that is not in sync any more, or whose leader
+    is not known to be deposed yet, may still show what was deleted before.
     """
     for replica in after.replicas:
         start = replica.log_start_offset
