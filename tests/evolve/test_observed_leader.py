@@ -309,9 +309,15 @@ def test_the_leaders_lineage_is_merged_from_reads_of_any_length(
 
 @pytest.mark.parametrize(
     ("read", "merged"),
-    [([(4, 110)], [(2, 30), (3, 50), (4, 110)]), ([(5, 120)], [(5, 120)])],
+    [
+        ([(4, 110)], [(2, 30), (3, 50), (4, 110)]),
+        ([(5, 120)], [(5, 120)]),
+        # The metadata of a backup gives epochs again.
+        ([(3, 110)], [(3, 110)]),
+        ([(3, 50), (4, 110)], [(2, 30), (3, 50), (4, 110)]),
+    ],
 )
-def test_without_epochs_a_later_epoch_may_be_of_another_leadership(
+def test_without_epochs_another_epoch_may_be_of_another_leadership(
     read: list[tuple[int, int]], merged: list[tuple[int, int]]
 ) -> None:
     epochs = (lineage(KNOWN, 2), lineage(read, read[0][0]))
@@ -396,6 +402,11 @@ OTHER = undated([(2, 10), (4, 80)], 70, observed_at=11.0, leader=2)
         ([OTHER], NEWEST),
         # The lineage that reaches further back is kept.
         ([OTHER, undated([(4, 95)], 80, observed_at=12.0)], replace(NEWEST, read_at=12.0)),
+        # The leader's own log goes on under an older epoch: with metadata of a backup.
+        ([undated([(3, 95)], 90, observed_at=11.0)], replace(NEWEST, lineage_complete_from=None)),
+        # It is shorter, or that of another broker.
+        ([undated([(2, 89)], 89, observed_at=11.0)], NEWEST),
+        ([undated([(2, 95)], 95, observed_at=11.0, leader=2)], NEWEST),
     ],
 )
 def test_without_epochs_the_lineage_dates_what_was_committed(
@@ -406,4 +417,4 @@ def test_without_epochs_the_lineage_dates_what_was_committed(
         mark, end = entry["high_watermark"], entry["end"]
         moved_on = {"high_watermark": mark, "log_end_offset": mark, "at": 11.0, "read_at": 11.0}
         entry = replace(NEWEST, **moved_on, lineage=[(3, 50), (4, end)])
-    assert committed_under(state.committed, 4) == entry
+    assert [committed_under(state.committed, epoch) for epoch in (3, 4)] == [None, entry]

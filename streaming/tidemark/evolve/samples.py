@@ -90,7 +90,6 @@ def apply_leader(after: PartitionState, event: Observation) -> None:
             and after.lineage
             and event.lineage
             and after.lineage[-1] == event.lineage[-1]
-            and not _went_back(after.committed[-1], reading, after.lineage[-1][0])
         ):
             _apply_dated(after, reading, after.lineage)
     if after.leader_epoch is not None:
@@ -145,11 +144,17 @@ def _apply_lineage(
     if complete_from is None:
         return
     known, known_from = after.lineage, after.lineage_complete_from
-    if known is None or known_from is None or complete_from <= known_from:
-        after.lineage, after.lineage_complete_from = read, complete_from
-        return
-    if after.leader_epoch is None and complete_from > known[-1][0]:
-        # Without epochs a leader may be elected again unseen. What it wrote before is not known.
+    if (
+        known is None
+        or known_from is None
+        or complete_from <= known_from
+        # Without epochs a leader may be elected again unseen, or go on with metadata of a backup,
+        # which gives epochs again. What it wrote before is not known.
+        or (
+            after.leader_epoch is None
+            and not (read and complete_from <= known[-1][0] <= read[-1][0])
+        )
+    ):
         after.lineage, after.lineage_complete_from = read, complete_from
         return
     older = [entry for entry in known if entry[0] < complete_from]
@@ -176,15 +181,6 @@ def _apply_high_watermark(after: PartitionState, shown: int | None, read_at: flo
         after.high_watermark, after.high_watermark_moved_at = shown, read_at
 
 
-def _went_back(newest: Committed, reading: Committed, epoch: int) -> bool:
-    """Whether the log goes on under an older epoch than its leader led: metadata of a backup."""
-    return (
-        epoch < newest.epoch
-        and reading.leader == newest.leader
-        and reading.high_watermark >= newest.high_watermark
-    )
-
-
 def _apply_dated(after: PartitionState, reading: Committed, lineage: LineageEntries) -> None:
     """Dates a reading by the leader's lineage, where metadata has no leader epochs.
 
@@ -192,6 +188,18 @@ def _apply_dated(after: PartitionState, reading: Committed, lineage: LineageEntr
     been read before the high watermark, which then covers records of a newer one.
     """
     epoch, end = lineage[-1]
+    newest = after.committed[-1]
+    if (
+        epoch < newest.epoch
+        and reading.leader == newest.leader
+        and reading.high_watermark >= newest.high_watermark
+    ):
+        # The log goes on under an older epoch than its leader led: with metadata of a backup, which
+        # gives epochs again. They date nothing, and where earlier ones ended shows no difference.
+        for entry in after.committed:
+            if entry.epoch >= epoch:
+                entry.lineage_complete_from = None
+        return
     high_watermark = min(reading.high_watermark, end)
     dated = Committed(epoch, high_watermark, reading.at, high_watermark, reading.leader)
     entry, complete_from = record_committed(after.committed, dated), after.lineage_complete_from
