@@ -72,6 +72,8 @@ def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None
         (None, [8304987]),
         # Metadata of a backup gives a log older epochs than it has, and a later leader counts on.
         (None, [8309367]),
+        # The only holder of lost records cuts others: above the lost ones, uncommitted or unknown.
+        (None, [8300759, 8302313, 8304585, 8309543]),
     ],
 )
 def test_what_was_false_once_is_not_told(kind: str | None, seeds: list[int]) -> None:
