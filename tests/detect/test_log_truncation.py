@@ -10,6 +10,7 @@ from tests.detect.conditions import context, evidence_of
 from tests.evolve.observations import answer, fold, observation, silent
 from tidemark.core.events import Replica
 from tidemark.core.partition import PartitionState
+from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.detector import Condition
 from tidemark.detect.log_truncation import evaluate
 
@@ -28,11 +29,13 @@ def before(**fields: Any) -> PartitionState:
     return fold(None, observation(samples=[answer(1), answer(2, **fields)]))
 
 
-def found(known: PartitionState, sample: dict[str, Any], **fields: Any) -> list[Condition]:
+def found(
+    known: PartitionState, sample: dict[str, Any], *alerts: TrackedAlert, **fields: Any
+) -> list[Condition]:
     """The conditions when broker 2 answers `sample` under epoch 5."""
     samples = [answer(2, **{"leader_epoch": 5, **sample})]
     event = observation(**{**LEADER, "samples": samples, **fields})
-    return list(evaluate(known, fold(known, event), context()))
+    return list(evaluate(known, fold(known, event), context(*alerts)))
 
 
 def cuts(known: PartitionState, sample: dict[str, Any], **fields: Any) -> list[Any]:
@@ -155,3 +158,29 @@ def test_the_age_of_a_reading_has_whole_microseconds() -> None:
     """Broker 1 was read last at 10; its epoch was over 1.0000004 s later."""
     (condition,) = found(before(), {"log_end_offset": 80}, observed_at=11.0000004)
     assert evidence_of(condition)["high_watermark_age_ms"] == 1000.0
+
+
+@pytest.mark.parametrize(
+    ("holders", "severity"),
+    [
+        ([(2, "held", 81)], "critical"),
+        # It cuts what lies above them, or is not the only one that has them.
+        ([(2, "held", 80)], "info"),
+        ([(2, "held", 81), (3, "unknown", None)], "critical"),
+        ([(2, "held", 81), (3, "held", 81)], "info"),
+        ([(3, "held", 81)], "info"),
+    ],
+)
+def test_the_only_holder_of_lost_records_cuts_some(
+    holders: list[tuple[int, str, int | None]], severity: str
+) -> None:
+    loss = TrackedAlert("COMMITTED_DATA_LOSS", None, "critical", 10.0)
+    loss.evidence = {
+        "proven": [60, 90],
+        "records_held_by": [
+            {"broker": broker, "state": state, "held_to": held_to}
+            for broker, state, held_to in holders
+        ],
+    }
+    (condition,) = found(before(), {"log_end_offset": 80}, loss, **NOT_IN_SYNC)
+    assert condition.severity == severity

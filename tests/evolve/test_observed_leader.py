@@ -147,9 +147,14 @@ def test_without_epochs_the_log_of_a_former_leader_shows_nothing() -> None:
 def test_an_observation_without_the_known_epoch_does_not_show_the_leader(
     fields: dict[str, Any],
 ) -> None:
-    after = fold(SEEN, observation(**fields))
+    """It shows what was deleted."""
+    after = fold(SEEN, observation(samples=[answer(1), answer(2, log_start_offset=30)], **fields))
     assert (after.leader, after.leader_end_before, after.leader_end_after) == (1, None, None)
-    assert (after.high_watermark, after.offset_history) == (90, SEEN.offset_history)
+    assert (
+        after.high_watermark,
+        after.offset_history,
+        after.committed[0].log_start_offset,
+    ) == (90, SEEN.offset_history, 30)
 
 
 NEW: dict[str, Any] = {"leader": 2, "leader_epoch": 5, "observed_at": 20.0}
@@ -304,9 +309,15 @@ def test_the_leaders_lineage_is_merged_from_reads_of_any_length(
 
 @pytest.mark.parametrize(
     ("read", "merged"),
-    [([(4, 110)], [(2, 30), (3, 50), (4, 110)]), ([(5, 120)], [(5, 120)])],
+    [
+        ([(4, 110)], [(2, 30), (3, 50), (4, 110)]),
+        ([(5, 120)], [(5, 120)]),
+        # The metadata of a backup gives epochs again.
+        ([(3, 110)], [(3, 110)]),
+        ([(3, 50), (4, 110)], [(2, 30), (3, 50), (4, 110)]),
+    ],
 )
-def test_without_epochs_a_later_epoch_may_be_of_another_leadership(
+def test_without_epochs_another_epoch_may_be_of_another_leadership(
     read: list[tuple[int, int]], merged: list[tuple[int, int]]
 ) -> None:
     epochs = (lineage(KNOWN, 2), lineage(read, read[0][0]))
@@ -391,6 +402,11 @@ OTHER = undated([(2, 10), (4, 80)], 70, observed_at=11.0, leader=2)
         ([OTHER], NEWEST),
         # The lineage that reaches further back is kept.
         ([OTHER, undated([(4, 95)], 80, observed_at=12.0)], replace(NEWEST, read_at=12.0)),
+        # The leader's own log goes on under an older epoch: with metadata of a backup.
+        ([undated([(3, 95)], 90, observed_at=11.0)], replace(NEWEST, lineage_complete_from=None)),
+        # It is shorter, or that of another broker.
+        ([undated([(2, 89)], 89, observed_at=11.0)], NEWEST),
+        ([undated([(2, 95)], 95, observed_at=11.0, leader=2)], NEWEST),
     ],
 )
 def test_without_epochs_the_lineage_dates_what_was_committed(
@@ -401,4 +417,4 @@ def test_without_epochs_the_lineage_dates_what_was_committed(
         mark, end = entry["high_watermark"], entry["end"]
         moved_on = {"high_watermark": mark, "log_end_offset": mark, "at": 11.0, "read_at": 11.0}
         entry = replace(NEWEST, **moved_on, lineage=[(3, 50), (4, end)])
-    assert committed_under(state.committed, 4) == entry
+    assert [committed_under(state.committed, epoch) for epoch in (3, 4)] == [None, entry]

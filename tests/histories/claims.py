@@ -24,16 +24,8 @@ def judge_claim(case: Case, counts: Counter[str]) -> str | None:
     start, end = case.evidence["proven"]
     counts["claims"] += 1
     counts["claimed offsets"] += end - start
-    epoch, after = case.evidence.get("leader_epoch_before"), case.evidence.get("leader_epoch_after")
-    if case.evidence.get("epochs_from") == "log":
-        # The newest epoch of its log may be that of a leader before it.
-        after = None
-    lost = case.truth.lost_under(case.topic, after, case.evidence.get("leader"))
-    wrong = Counter[str]()
-    for offset in range(start, end):
-        why = _why_not(case, offset, epoch, lost)
-        if why is not None:
-            wrong[why] += 1
+    reasons = (_why_not(case, offset) for offset in range(start, end))
+    wrong = Counter(why for why in reasons if why is not None)
     before = case.ranges.get(case.alert.fingerprint, (start, end))
     case.ranges[case.alert.fingerprint] = (start, end)
     if before != (start, end) and set(wrong) == {"late"}:
@@ -44,7 +36,9 @@ def judge_claim(case: Case, counts: Counter[str]) -> str | None:
     if sum(wrong.values()) < end - start:
         # What compaction removed lies between records that are lost.
         counts["claimed offsets: compacted"] += wrong.pop("compacted", 0)
-    if not wrong:
+    is_repeated = case.alert.state == "update" and before == (start, end)
+    if not wrong or (is_repeated and [*wrong] == ["surviving"]):
+        # What was deleted unseen when the claim was made may be in a leader's log again.
         return None
     return ", ".join(f"{count} {why}" for why, count in sorted(wrong.items()))
 
@@ -54,31 +48,39 @@ def is_misdated(case: Case, ahead: float) -> bool:
 
     An answer is dated when it is read: the log may have grown since the broker made it.
     """
-    start, end = case.evidence["proven"]
+    truth, (start, end) = case.truth, case.evidence["proven"]
     low, high = case.evidence.get("written_between") or (None, None)
-    truth, first, last = case.truth, [], []
     if any(start <= truth.offset_of[record] < end for record in truth.deleted):
         # Several records had these offsets, and those that were deleted are not claimed.
         return False
-    for record in case.claimed:
-        if truth.offset_of[record] == start:
-            first.append(truth.written_at[record])
-        if truth.offset_of[record] == end - 1:
-            last.append(truth.written_at[record])
+    # Another claim may be of other records at these offsets.
+    records = case.claimed & _lost(case)
+    first = [truth.written_at[record] for record in records if truth.offset_of[record] == start]
+    last = [truth.written_at[record] for record in records if truth.offset_of[record] == end - 1]
     early = low is not None and first and max(first) + ahead < low - TIMEOUT_SECONDS
     return bool(early or (high is not None and last and min(last) + ahead > high + 0.001))
 
 
-def _why_not(case: Case, offset: int, epoch: int | None, lost: frozenset[int]) -> str | None:
-    truth, topic = case.truth, case.topic
+def _lost(case: Case) -> frozenset[int]:
+    """What the leader of the claim lacked; the newest epoch of its log may be of one before it."""
+    from_log = case.evidence.get("epochs_from") == "log"
+    epoch = None if from_log else case.evidence.get("leader_epoch_after")
+    return case.truth.lost_under(case.topic, epoch, case.evidence.get("leader"))
+
+
+def _why_not(case: Case, offset: int) -> str | None:
+    truth, topic, epoch = case.truth, case.topic, case.evidence.get("leader_epoch_before")
+    seen_at = case.evidence.get("committed_seen_at") if case.is_watched_by_one else None
     if case.partition.state.topic != topic:
         return "recreated"
     records = [
         r
         for r in truth.committed[topic].get(offset, ())
-        if epoch is None or truth.restored or truth.epoch_of[r] <= epoch
+        if (epoch is None or truth.restored or truth.epoch_of[r] <= epoch)
+        # Others were committed there later, in a new topic.
+        and (seen_at is None or case.world.wall(truth.committed_at[r]) <= seen_at)
     ]
-    missing = [r for r in records if r in lost]
+    missing = _lost(case).intersection(records)
     # A claim of what was deleted unseen holds when it is back in a log, and is lost once more.
     case.claimed.update(missing or truth.deleted.keys() & set(records))
     if missing:
@@ -101,6 +103,7 @@ def _shows_deleted_topic(case: Case) -> bool:
 
     Then the logs do not look as if all had begun again.
     """
-    replicas = case.partition.replicas.values()
-    is_there = any(r.log is not None and r.topic < case.partition.state.topic for r in replicas)
-    return is_there and not case.world.mode.topic_ids
+    return not case.world.mode.topic_ids and any(
+        replica.log is not None and replica.topic < case.partition.state.topic
+        for replica in case.partition.replicas.values()
+    )

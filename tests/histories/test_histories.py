@@ -68,6 +68,15 @@ def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None
         # Last known leaders of partitions whose eligible replicas were not read before: the lineage
         # of the leader is read with it or later, or another broker led when that was read last.
         (None, [7200171, 7200457, 7200570, 7200699, 7201349]),
+        # Deleted before an election, as shown only by a pass that does not know of it yet.
+        (None, [8304987]),
+        # Metadata of a backup gives a log older epochs than it has, and a later leader counts on.
+        (None, [8309367]),
+        # The only holder of lost records cuts others: above the lost ones, uncommitted or unknown.
+        (None, [8300759, 8302313, 8304585, 8309543]),
+        # True claims, judged wrong: of records that had been deleted and came back, of a deleted
+        # topic whose log a broker that is cut off still has, of what it counted too late.
+        (None, [8300739, 8305986, 8306349]),
     ],
 )
 def test_what_was_false_once_is_not_told(kind: str | None, seeds: list[int]) -> None:

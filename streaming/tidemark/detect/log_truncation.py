@@ -48,9 +48,11 @@ def _end_of_known_epoch(
     known: ReplicaState, replica: ReplicaState, after: PartitionState
 ) -> int | None:
     """Where the records end that the last sample knew the epoch of; None when unknown."""
-    if known.leader_epoch is None or replica.leader_epoch is None:
-        return None
-    if replica.leader_epoch <= known.leader_epoch:
+    if (
+        known.leader_epoch is None
+        or replica.leader_epoch is None
+        or replica.leader_epoch <= known.leader_epoch
+    ):
         return None
     if replica.lineage and replica.lineage is not known.lineage:
         complete_from = replica.lineage[0][0]
@@ -95,7 +97,7 @@ def _condition(
         )
     entry = judged.committed
     holders = _holders(replica, judged, after)
-    is_last = holders == [] or _was_last_holder(replica.broker, context)
+    is_last = holders == [] or _was_last_holder(replica.broker, cut, context)
     save = ""
     if is_last:
         save = (
@@ -158,12 +160,19 @@ def _holders(replica: ReplicaState, judged: Cut, after: PartitionState) -> list[
     return [] if lack and (replica.log_end_offset or 0) < judged.below else None
 
 
-def _was_last_holder(broker: int, context: Context) -> bool:
-    """Whether an open loss named this replica alone as one that had the records."""
+def _was_last_holder(broker: int, cut: int, context: Context) -> bool:
+    """Whether an open loss named this replica alone as one that had the records, and it cut some.
+
+    What it cuts above them is no part of the loss.
+    """
     for alert in context.alerts:
         if alert.detector == committed_data_loss.ID:
-            held = alert.evidence_as(committed_data_loss.LossEvidence).records_held_by
-            if [each.broker for each in held if each.state == "held"] == [broker]:
+            held = {
+                each.broker: each.held_to or 0
+                for each in alert.evidence_as(committed_data_loss.LossEvidence).records_held_by
+                if each.state == "held"
+            }
+            if [*held] == [broker] and cut < held[broker]:
                 return True
     return False
 

@@ -55,10 +55,9 @@ def _is_same_loss(entry: Committed, read: LossCandidate, after: PartitionState) 
 
 
 def _is_second_read(read: LossCandidate, found: LossCandidate) -> bool:
-    if read.epoch_before != found.epoch_before:
-        return False
     # Where metadata has no epochs, the leader may have begun to write under its own in between.
-    return read.epoch_after in (found.epoch_after, NO_EPOCH)
+    is_under_same = read.epoch_after in (found.epoch_after, NO_EPOCH)
+    return is_under_same and read.epoch_before == found.epoch_before
 
 
 def _keeps_first_read(after: PartitionState, read: LossCandidate, *, is_legitimate: bool) -> bool:

@@ -32,6 +32,7 @@ from tidemark.evolve.sampled_leadership import Shown, is_confirmed, note_leaders
 from tidemark.evolve.samples import (
     apply_former_leader,
     apply_leader,
+    apply_log_start,
     apply_samples,
     note_policy,
 )
@@ -93,6 +94,7 @@ def evolve(
     else:
         renew_leadership(after, state)
         apply_leader(after, event)
+    apply_log_start(after)
     note_policy(after, state)
     is_of_leader = (event.leader, epoch) == (after.leader, after.leader_epoch)
     shown = Shown(

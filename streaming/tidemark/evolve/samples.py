@@ -90,10 +90,8 @@ def apply_leader(after: PartitionState, event: Observation) -> None:
             and after.lineage
             and event.lineage
             and after.lineage[-1] == event.lineage[-1]
-            and not _went_back(after.committed[-1], reading, after.lineage[-1][0])
         ):
             _apply_dated(after, reading, after.lineage)
-    apply_log_start(after)
     if after.leader_epoch is not None:
         _apply_returned_leaders(after)
 
@@ -146,11 +144,17 @@ def _apply_lineage(
     if complete_from is None:
         return
     known, known_from = after.lineage, after.lineage_complete_from
-    if known is None or known_from is None or complete_from <= known_from:
-        after.lineage, after.lineage_complete_from = read, complete_from
-        return
-    if after.leader_epoch is None and complete_from > known[-1][0]:
-        # Without epochs a leader may be elected again unseen. What it wrote before is not known.
+    if (
+        known is None
+        or known_from is None
+        or complete_from <= known_from
+        # Without epochs a leader may be elected again unseen, or go on with metadata of a backup,
+        # which gives epochs again. What it wrote before is not known.
+        or (
+            after.leader_epoch is None
+            and not (read and complete_from <= known[-1][0] <= read[-1][0])
+        )
+    ):
         after.lineage, after.lineage_complete_from = read, complete_from
         return
     older = [entry for entry in known if entry[0] < complete_from]
@@ -177,15 +181,6 @@ def _apply_high_watermark(after: PartitionState, shown: int | None, read_at: flo
         after.high_watermark, after.high_watermark_moved_at = shown, read_at
 
 
-def _went_back(newest: Committed, reading: Committed, epoch: int) -> bool:
-    """Whether the log goes on under an older epoch than its leader led: metadata of a backup."""
-    return (
-        epoch < newest.epoch
-        and reading.leader == newest.leader
-        and reading.high_watermark >= newest.high_watermark
-    )
-
-
 def _apply_dated(after: PartitionState, reading: Committed, lineage: LineageEntries) -> None:
     """Dates a reading by the leader's lineage, where metadata has no leader epochs.
 
@@ -193,6 +188,18 @@ def _apply_dated(after: PartitionState, reading: Committed, lineage: LineageEntr
     been read before the high watermark, which then covers records of a newer one.
     """
     epoch, end = lineage[-1]
+    newest = after.committed[-1]
+    if (
+        epoch < newest.epoch
+        and reading.leader == newest.leader
+        and reading.high_watermark >= newest.high_watermark
+    ):
+        # The log goes on under an older epoch than its leader led: with metadata of a backup, which
+        # gives epochs again. They date nothing, and where earlier ones ended shows no difference.
+        for entry in after.committed:
+            if entry.epoch >= epoch:
+                entry.lineage_complete_from = None
+        return
     high_watermark = min(reading.high_watermark, end)
     dated = Committed(epoch, high_watermark, reading.at, high_watermark, reading.leader)
     entry, complete_from = record_committed(after.committed, dated), after.lineage_complete_from
@@ -207,8 +214,8 @@ def _apply_dated(after: PartitionState, reading: Committed, lineage: LineageEntr
 def apply_log_start(after: PartitionState) -> None:
     """Notes what a log no longer has because it was deleted.
 
-    Replicas take over the leader's log start, and one that is not in sync any more may still show
-    what was deleted before its leader lost the leadership.
+    Replicas take over the leader's log start, and one that is not in sync any more, or whose leader
+    is not known to be deposed yet, may still show what was deleted before.
     """
     for replica in after.replicas:
         start = replica.log_start_offset
