@@ -468,4 +468,8 @@ def test_an_older_epoch_of_a_topic_id_that_lasts_is_that_of_a_backup() -> None:
     forgot = [answer(broker, leader_epoch=2) for broker in (1, 2)]
     for samples, keeps in ((forgot, False), (forgot[:1], True)):
         older = observation(observed_at=11.0, samples=samples, committed=None)
-        assert bool(fold(SEEN, older).committed) is keeps
+        after = fold(SEEN, older)
+        assert (bool(after.committed), after.is_restored) == (keeps, not keeps)
+    # An epoch has one leader.
+    assert fold(SEEN, observation(observed_at=11.0, leader=2)).is_restored
+    assert not fold(SEEN, observation(observed_at=11.0, leader=None)).is_restored

@@ -50,6 +50,8 @@ def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None
         # Metadata of a backup, without topic ids: all replicas forget epochs, or do not answer, and
         # the topic may count as a new one.
         (None, [5002798]),
+        # The same with an id, and epochs that are given again within seconds: logs are compared.
+        ("restored", [8400000, 8400034]),
         # The same without leader epochs: one number dates two leaderships.
         (None, [5000087, 5007387, 5002110, 5002981]),
         # An epoch begins at two offsets: metadata of a backup, and a topic that was created again

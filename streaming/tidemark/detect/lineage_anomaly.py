@@ -18,7 +18,12 @@ def evaluate(state: PartitionState, context: Context) -> Conditions:
     And one where the epochs went back at all replicas.
     """
     former = state.former_topic
-    if former is not None and former.restored and context.now - former.at <= FORMER_TOPIC_SECONDS:
+    if (
+        former is not None
+        and former.restored
+        and (state.leader_epoch or 0) < (former.leader_epoch or 0)
+        and context.now - former.at <= FORMER_TOPIC_SECONDS
+    ):
         yield Condition(
             severity="warning",
             description=f"The leader epochs of {context.name} went back from "

@@ -45,11 +45,15 @@ def is_other_topic(state: PartitionState, topic_id: str | None) -> bool:
 
 
 def is_new_topic(state: PartitionState, event: Observation) -> bool:
-    """Whether an observation is of another topic than the state: by its id, or without one by
-    leader epochs that went back at all replicas, in two observations.
+    """Whether an observation is of another topic than the state: by its id, or by a second leader
+    of its epoch, which has one, or by leader epochs that went back at all replicas, in two
+    observations.
     """
     if is_other_topic(state, event.topic_id):
         return not is_of_former_topic(state, event)
+    is_led_by_other = None not in (state.leader, event.leader) and state.leader != event.leader
+    if is_led_by_other and event.leader_epoch == state.leader_epoch is not None:
+        return True
     since = _back_since(state)
     is_long = since is not None and event.observed_at - since >= BACK_SECONDS
     return (is_long and is_behind(state, event)) or (
@@ -91,11 +95,16 @@ def state_of_new_topic(state: PartitionState, event: Observation) -> PartitionSt
     """
     if state.topic_id is None and not _shares_history(state, event.lineage):
         return PartitionState()
-    restored = not is_other_topic(state, event.topic_id)
-    former = FormerTopic(state.topic_id, state.leader_epoch, event.observed_at, restored)
+    former = _restored(state, event)
     # The alerts of a topic that goes on do too.
-    alerts = state.alerts if restored else []
+    alerts = state.alerts if former.restored else []
     return PartitionState(sparse=SparseState(former_topic=former), alerts=alerts)
+
+
+def _restored(state: PartitionState, event: Observation) -> FormerTopic:
+    """The topic before its epochs went back, or before it was created again."""
+    is_same = not is_other_topic(state, event.topic_id)
+    return FormerTopic(state.topic_id, state.leader_epoch, event.observed_at, is_same)
 
 
 def recent_former_topic(state: PartitionState) -> FormerTopic | None:
@@ -376,6 +385,7 @@ def with_older_epochs(state: PartitionState, event: Observation) -> PartitionSta
     sparse.back_since = (since or event.observed_at) if back else None
     state = replace(state, sparse=sparse)
     if forgets:
+        sparse.former_topic = _restored(state, event)
         state.loss_candidate, state.committed = None, []
         state.high_watermark, state.offset_history = None, []
     return state
