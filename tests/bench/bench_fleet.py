@@ -1,7 +1,7 @@
 """One `tidemark collect` over forty clusters, each behind sockets and a password of its own.
 
-The brokers are `fleet_brokers`, a process whose CPU counts for nobody. Then one cluster hangs, one
-refuses the password, and one takes 30 s for each answer: what that costs the passes of the others.
+The CPU time of the brokers, `fleet_brokers`, is not counted. Then one cluster hangs, one refuses
+the password, and one takes 30 s for each answer: what that costs the passes of the others.
 """
 
 from __future__ import annotations

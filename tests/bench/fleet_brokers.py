@@ -1,8 +1,8 @@
 """`python -m tests.bench.fleet_brokers CLUSTERS PARTITIONS`: the brokers of many clusters.
 
-A process of its own, whose CPU counts for nobody. Each cluster has three brokers, three replicas of
-each partition and a password; one in ten partitions moves once a second. An answer is encoded once,
-and its offsets are put in. One more broker takes what is published, and drops it.
+Each cluster has three brokers, three replicas of each partition and a password; one in ten
+partitions moves once a second. An answer is encoded once, and its offsets are put in. One more
+broker takes what is published, and drops it.
 
 Prints the ports: of that broker, then of each cluster. A line `FAULT CLUSTER` of its input starts a
 fault: hang, slow or refuse.
@@ -73,7 +73,7 @@ class Answer:
 
 
 class FleetBroker(FakeBroker):
-    """`shared`: of all brokers with its number, whose answers are alike but for the addresses."""
+    """`shared`: of all brokers with its number. Their answers are alike but for addresses."""
 
     def __init__(self, broker: int, password: str, shared: dict[tuple[str, bytes], Answer]) -> None:
         super().__init__(broker, OFFERED)
