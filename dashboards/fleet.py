@@ -125,8 +125,7 @@ def _graphs() -> list[AnyPanel]:
         lines(
             7,
             "Age of the newest pass",
-            f"Clusters whose newest pass is older than {STALE_SECONDS} s now or was then: their "
-            "other panels are outdated.",
+            f"Clusters without a pass for more than {STALE_SECONDS} s: all else of them is old.",
             queries((f"{age} > {STALE_SECONDS}", CLUSTER)),
             unit=SECONDS,
             absent="no known silence",

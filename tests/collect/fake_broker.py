@@ -16,6 +16,13 @@ from kafka.protocol.consumer import (
     OffsetForLeaderEpochRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
+from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
+from kafka.protocol.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 
 from tests.collect import wire_answers
 from tidemark.collect.codecs.fetch import FetchEntry
@@ -24,6 +31,7 @@ from tidemark.collect.codecs.metadata_image import BrokerAddress, PartitionMetad
 from tidemark.collect.legacy.epoch_end_offset import EpochEndOffset
 
 FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, EPOCH_END_OFFSETS, CONFIGS = 1, 2, 3, 18, 23, 32
+PRODUCE, HANDSHAKE, INIT_PRODUCER, AUTHENTICATE = 0, 17, 22, 36
 VERSIONS = {FETCH: (4, 12), LIST_OFFSETS: (1, 7), METADATA: (0, 12), API_VERSIONS: (0, 3)}
 # The body of the answer of Kafka 4.4.0 to a request that means another node, or another cluster.
 REBOOTSTRAP = "0081010000000000"
@@ -34,7 +42,13 @@ REQUESTS = {
     API_VERSIONS: ApiVersionsRequest,
     EPOCH_END_OFFSETS: OffsetForLeaderEpochRequest,
     CONFIGS: DescribeConfigsRequest,
+    PRODUCE: ProduceRequest,
+    HANDSHAKE: SaslHandshakeRequest,
+    INIT_PRODUCER: InitProducerIdRequest,
+    AUTHENTICATE: SaslAuthenticateRequest,
 }
+# The first version with a header that has tagged fields.
+FLEXIBLE = {FETCH: 12, LIST_OFFSETS: 6, METADATA: 9, CONFIGS: 4}
 
 
 class Log:
@@ -66,6 +80,8 @@ class Log:
 class FakeBroker:
     """Answers for `logs` and with `metadata`, unless `hangs` is true for the API key."""
 
+    mechanism = "PLAIN"
+
     def __init__(self, broker: int, versions: dict[int, tuple[int, int]] | None = None) -> None:
         self.broker = broker
         self.logs: dict[tuple[str, int], Log] = {}
@@ -87,6 +103,17 @@ class FakeBroker:
         self.versions = versions or VERSIONS
         # Metadata's error for a topic that is not there: unknown, or denied (29).
         self.absent_error = 3
+        # API key -> the body of the answer to a request in a version.
+        self.answers: dict[int, Callable[[Any, int], bytes]] = {
+            FETCH: self._fetch,
+            LIST_OFFSETS: self._list_offsets,
+            METADATA: self._metadata,
+            API_VERSIONS: self._api_versions,
+            EPOCH_END_OFFSETS: self._epoch_end_offsets,
+            CONFIGS: self._configurations,
+            HANDSHAKE: self._shake_hands,
+            AUTHENTICATE: self._authenticate,
+        }
         self.requests: list[Any] = []
         # As it gives it to clients.
         self.host = "127.0.0.1"
@@ -99,10 +126,20 @@ class FakeBroker:
 
     def close(self) -> None:
         # A socket is closed only after no thread waits for it.
-        for one in [self._listener, *self._open]:
+        self._open.append(self._listener)
+        self.disconnect()
+        for one in self._open:
+            one.close()
+
+    def disconnect(self) -> None:
+        """Ends every connection."""
+        for one in self._open:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
-            one.close()
+
+    def login(self, _token: bytes) -> int:
+        """The error code of a login by SASL."""
+        return 0
 
     def _accept(self) -> None:
         while True:
@@ -129,37 +166,24 @@ class FakeBroker:
         return data
 
     def _answer(self, connection: socket.socket, data: bytes) -> None:
+        if not self.hangs(struct.unpack_from(">h", data)[0]):
+            connection.sendall(self.answer_to(data))
+
+    def answer_to(self, data: bytes) -> bytes:
+        """The answer to a request, with its length before it."""
         key, version, correlation = struct.unpack_from(">hhi", data)
-        if self.hangs(key):
-            return
         if (key, version) == (API_VERSIONS, 5):
-            connection.sendall(self._node_answer(correlation, data))
-            return
+            return self._node_answer(correlation, data)
         request = (
             REQUESTS[key].decode(data, version=version, header=True)
             if key != API_VERSIONS
             else None
         )
         self.requests.append(request)
-        body = {
-            FETCH: self._fetch,
-            LIST_OFFSETS: self._list_offsets,
-            METADATA: self._metadata,
-            API_VERSIONS: self._api_versions,
-            EPOCH_END_OFFSETS: self._epoch_end_offsets,
-            CONFIGS: self._configurations,
-        }[key](request, version)
-        body = self.garbles(key, body)
-        flexible = {
-            FETCH: version >= 12,
-            LIST_OFFSETS: version >= 6,
-            METADATA: version >= 9,
-            API_VERSIONS: False,
-            EPOCH_END_OFFSETS: False,
-            CONFIGS: version >= 4,
-        }[key]
-        payload = struct.pack(">i", correlation) + (b"\x00" if flexible else b"") + body
-        connection.sendall(struct.pack(">i", len(payload)) + payload)
+        body = self.garbles(key, self.answers[key](request, version))
+        is_flexible = key in FLEXIBLE and version >= FLEXIBLE[key]
+        payload = struct.pack(">i", correlation) + (b"\x00" if is_flexible else b"") + body
+        return struct.pack(">i", len(payload)) + payload
 
     def _node_answer(self, correlation: int, data: bytes) -> bytes:
         """As Kafka 4.4.0: whether the request means this broker of this cluster."""
@@ -178,6 +202,20 @@ class FakeBroker:
                 version=version
             )
         )
+
+    def _shake_hands(self, _request: Any, version: int) -> bytes:
+        answer = SaslHandshakeResponse(error_code=0, mechanisms=[self.mechanism])
+        return bytes(answer.encode(version=version))
+
+    def _authenticate(self, request: Any, version: int) -> bytes:
+        code = self.login(bytes(request.auth_bytes))
+        answer = SaslAuthenticateResponse(
+            error_code=code,
+            error_message="Invalid login" if code else None,
+            auth_bytes=b"",
+            session_lifetime_ms=0,
+        )
+        return bytes(answer.encode(version=version))
 
     def _configurations(self, request: Any, version: int) -> bytes:
         """No options; as ConfigHelper, those of another broker are refused (INVALID_REQUEST)."""

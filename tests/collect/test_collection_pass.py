@@ -277,13 +277,14 @@ def test_brokers_without_fences_commit_only_what_metadata_confirms(cluster: Fake
         (7, 7, None)
     ] * 3
     # The leader changes between the two reads of metadata.
-    original = cluster.brokers[0]._list_offsets
+    answers = cluster.brokers[0].answers
+    original = answers[LIST_OFFSETS]
 
     def elected_meanwhile(request: object, version: int) -> bytes:
         cluster.topics["t"][0] = (2, 1, [1, 2, 3], [1, 2, 3], 0)
         return original(request, version)
 
-    cluster.brokers[0]._list_offsets = elected_meanwhile  # type: ignore[method-assign]
+    answers[LIST_OFFSETS] = elected_meanwhile
     assert cluster.one().committed is None
 
 

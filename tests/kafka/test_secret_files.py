@@ -5,17 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kafka.protocol.sasl import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeResponse,
-)
 
 from tests.certificates import Authority, openssl
 from tests.collect.fake_broker import VERSIONS, FakeBroker
@@ -39,28 +32,10 @@ class PlainBroker(FakeBroker):
         self.closes = False
         self.metadata = lambda: ([self], {})
 
-    def _answer(self, connection: Any, data: bytes) -> None:
-        key, version, correlation = struct.unpack_from(">hhi", data)
-        answer: Any
-        if key == HANDSHAKE:
-            answer = SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"])
-        elif key == AUTHENTICATE and self.closes:
-            connection.shutdown(socket.SHUT_RDWR)
-            return
-        elif key == AUTHENTICATE:
-            request = SaslAuthenticateRequest.decode(data, version=version, header=True)
-            is_right = bytes(request.auth_bytes) == f"u\0u\0{self.password}".encode()
-            answer = SaslAuthenticateResponse(
-                error_code=0 if is_right else 58,
-                error_message=None if is_right else "wrong",
-                auth_bytes=b"",
-                session_lifetime_ms=0,
-            )
-        else:
-            super()._answer(connection, data)
-            return
-        payload = struct.pack(">i", correlation) + bytes(answer.encode(version=version))
-        connection.sendall(struct.pack(">i", len(payload)) + payload)
+    def login(self, token: bytes) -> int:
+        if self.closes:
+            self.disconnect()
+        return 0 if token == f"u\0u\0{self.password}".encode() else 58
 
 
 @pytest.fixture

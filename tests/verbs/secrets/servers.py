@@ -5,12 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import ssl
-import struct
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-
-from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from tests.collect.fake_broker import VERSIONS, FakeBroker, Log
 from tests.http_server import Handler
@@ -45,28 +42,9 @@ class SecureBroker(FakeBroker):
                 self.learned += b"a client's certificate"
             super()._serve(connection)
 
-    def _answer(self, connection: Any, data: bytes) -> None:
-        key, version, correlation = struct.unpack_from(">hhi", data)
-        if key == HANDSHAKE:
-            SaslHandshakeRequest.decode(data, version=version, header=True)
-            body = struct.pack(">hi", 0, 1) + _text(self.mechanism.encode())
-        elif key == AUTHENTICATE:
-            login = bytes(
-                SaslAuthenticateRequest.decode(data, version=version, header=True).auth_bytes
-            )
-            self.learned += login
-            error = struct.pack(">h", REFUSED if self.refuses else 0)
-            said = _text(b"Invalid login") if self.refuses else struct.pack(">h", -1)
-            body = error + said + struct.pack(">iq", 0, 0)
-        else:
-            super()._answer(connection, data)
-            return
-        payload = struct.pack(">i", correlation) + body
-        connection.sendall(struct.pack(">i", len(payload)) + payload)
-
-
-def _text(data: bytes) -> bytes:
-    return struct.pack(">h", len(data)) + data
+    def login(self, token: bytes) -> int:
+        self.learned += token
+        return REFUSED if self.refuses else 0
 
 
 class Repeating(ThreadingHTTPServer):
