@@ -247,6 +247,9 @@ READ_LATE = Committed(0, 101, 1.0, 101, 1, read_at=10.0)
         # It has an epoch that ended there before.
         (True, 101, {"lineage": [(0, 3), (1, 9)], "committed": [DATED]}),
         (False, 101, {"lineage": [(0, 2), (1, 9)], "committed": [DATED]}),
+        # It was committed since the log was reset.
+        (True, 90, {"replicas": ONE_RECORD}),
+        (False, 90, {"replicas": ONE_RECORD, "sparse": SparseState(resets=[LogReset(1, 9.9)])}),
         # The epoch ended above the end of the log: it is one of the log before.
         (True, 101, {"lineage": [(0, 2), (1, 9)], "committed": [DATED], "replicas": ONE_RECORD}),
         (False, 101, {"topic_id": "a"}),

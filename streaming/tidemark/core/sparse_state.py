@@ -174,7 +174,7 @@ class OpenElection(Struct, array_like=True, gc=False):
 
 
 class LogReset(Struct, array_like=True, gc=False):
-    """A log that ended below its own high watermark, or that no reassignment created.
+    """A log that was empty, ended below its own high watermark, or that no reassignment created.
 
     `unwatched`: any log after a time in which nobody watched and which shows nothing from before.
     """

@@ -5,6 +5,9 @@ under the metadata of the old topic, because ListOffsets and Fetch up to version
 observation that may mix the two is held: it counts once metadata that was read after it still shows
 the same topic. Without topic ids, a leader epoch that goes back at every replica means a new topic;
 with the same id, metadata that was restored from a backup.
+
+Without topic ids, what the leader's log lacks is lost only where a log is seen to go on: the
+leader's, since that was committed; or another one that has it, of a broker that does not lead.
 """
 
 from __future__ import annotations
