@@ -199,6 +199,10 @@ def unfenced(*samples: Any) -> dict[str, Any]:
     return {"committed": None, "samples": [*samples]}
 
 
+def with_empty(**fields: Any) -> dict[str, Any]:
+    return {"samples": [answer(1), answer(2, log_end_offset=0, **fields)]}
+
+
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
@@ -250,6 +254,21 @@ def unfenced(*samples: Any) -> dict[str, Any]:
             {"committed": 105, "leader_log_end_offset_after": 103},
             {"committed": [Committed(4, 105, 10.0, 105, 1)]},
         ),
+        # An in-sync replica that was empty under this leader: its log is of a deleted topic.
+        (with_empty(), {"committed": []}),
+        (with_empty(leader_epoch=3), {"committed": [Committed(4, 90, 10.0, 100, 1)]}),
+        (
+            {**with_empty(), "in_sync_replicas": [1]},
+            {"committed": [Committed(4, 90, 10.0, 100, 1)]},
+        ),
+        (
+            {**with_empty(leader_epoch=None), "leader_epoch": None},
+            {"committed": [Committed(NO_EPOCH, 90, 10.0, 100, 1)]},
+        ),
+        ({**with_empty(), "committed": 0}, {"committed": [Committed(4, 0, 10.0, 100, 1)]}),
+        ({**with_empty(), "committed": 1}, {"committed": []}),
+        # Without epochs a deposed leader names itself.
+        ({"leader_epoch": None, "metadata_from": [1]}, {"committed": []}),
         (NO_LEADER_END, {"committed": [Committed(4, 90, 10.0, 90, 1)]}),
         ({**NO_LEADER_END, "committed": 0}, {"committed": [Committed(4, 0, 10.0, 0, 1)]}),
         # Its lineage was read: its records have epochs.

@@ -20,7 +20,7 @@ from tidemark.core.sparse_state import (
     Suspicion,
     copy_of,
 )
-from tidemark.evolve.observation import GAP_SECONDS
+from tidemark.evolve.observation import GAP_SECONDS, evolve
 from tidemark.evolve.recreation import (
     BACK_SECONDS,
     MAX_HOLD_SECONDS,
@@ -231,6 +231,7 @@ def test_a_new_topic_explains_logs_that_end_below_what_was_committed(
 
 
 DATED = Committed(0, 2, 1.0, 2, 1, lineage=[(0, 2), (1, 5)], lineage_complete_from=0)
+ONE_RECORD = [ReplicaState(1, 1), ReplicaState(2, 1)]
 READ_LATE = Committed(0, 101, 1.0, 101, 1, read_at=10.0)
 
 
@@ -246,6 +247,11 @@ READ_LATE = Committed(0, 101, 1.0, 101, 1, read_at=10.0)
         # It has an epoch that ended there before.
         (True, 101, {"lineage": [(0, 3), (1, 9)], "committed": [DATED]}),
         (False, 101, {"lineage": [(0, 2), (1, 9)], "committed": [DATED]}),
+        # It was committed since the log was reset.
+        (True, 90, {"replicas": ONE_RECORD}),
+        (False, 90, {"replicas": ONE_RECORD, "sparse": SparseState(resets=[LogReset(1, 9.9)])}),
+        # The epoch ended above the end of the log: it is one of the log before.
+        (True, 101, {"lineage": [(0, 2), (1, 9)], "committed": [DATED], "replicas": ONE_RECORD}),
         (False, 101, {"topic_id": "a"}),
         # One record was committed, and a log is empty or its end unknown.
         (True, 1, {"replicas": [ReplicaState(1, 0), ReplicaState(2)]}),
@@ -268,19 +274,35 @@ def test_logs_that_all_end_too_early_may_be_of_a_new_topic(
 ) -> None:
     reset = {"sparse": SparseState(resets=[LogReset(1, 10.0)])}
     state = replace(first_epoch(), **{**reset, **fields})
-    assert may_be_recreated(state, committed, None) is may
+    assert may_be_recreated(state, state.replicas[0], committed, None) is may
 
 
-def test_after_a_gap_a_log_that_lacks_records_may_be_of_a_new_topic() -> None:
-    lost = LossCandidate(0, 1, 0, 90, 90, 7)
-    for unwatched, found, may in ((True, lost, True), (True, None, False), (False, lost, False)):
-        resets = [LogReset(1, 10.0, unwatched)]
-        state = replace(first_epoch(), sparse=SparseState(resets=resets))
+@pytest.mark.parametrize(
+    ("may", "found", "resets", "leads"),
+    [
+        (True, True, [LogReset(1, 10.0, unwatched=True)], False),
+        # It was reset before the records were committed.
+        (False, True, [LogReset(1, 9.9, unwatched=True)], False),
         # The log ends at 100: it was filled again.
-        assert may_be_recreated(state, 90, found) is may
+        (False, False, [LogReset(1, 10.0, unwatched=True)], False),
         # A broker without it before has a copy of one that may be new.
-        state.resets[0].broker = 2
-        assert may_be_recreated(state, 90, found) is may
+        (True, True, [LogReset(2, 10.0, unwatched=True)], False),
+        (False, True, [LogReset(2, 10.0)], False),
+        # The log of another broker that does not lead goes on, and has the records.
+        (False, True, [LogReset(1, 10.0)], False),
+        (True, True, [LogReset(1, 10.0)], True),
+        (True, True, [LogReset(1, 10.0), LogReset(2, 11.0)], False),
+        (False, True, [LogReset(1, 10.0), LogReset(2, 9.9)], False),
+        (False, False, [LogReset(1, 10.0), LogReset(2, 11.0)], True),
+    ],
+)
+def test_a_log_that_lacks_records_may_be_of_a_new_topic(
+    may: bool, found: bool, resets: list[LogReset], leads: bool
+) -> None:
+    state = replace(first_epoch(), sparse=SparseState(resets=resets))
+    state.replicas[1].leads = leads
+    lost = LossCandidate(0, 1, 0, 90, 90, 7) if found else None
+    assert may_be_recreated(state, state.replicas[0], 90, lost) is may
 
 
 @pytest.mark.parametrize(
@@ -352,6 +374,22 @@ SHORTER = answer(1, log_end_offset=99)
         # A log below its own high watermark.
         (WITHOUT_ID, sampled(SHORTER, answer(2, log_end_offset=90)), []),
         (WITHOUT_ID, sampled(SHORTER, answer(2, log_end_offset=89)), [LogReset(2, 10.0)]),
+        # An empty log goes on from nothing, also where no high watermark of its own is known.
+        (
+            fold(None, sampled(answer(1), answer(2, high_watermark=None))),
+            sampled(SHORTER, answer(2, log_end_offset=0)),
+            [LogReset(2, 10.0)],
+        ),
+        (
+            fold(None, sampled(answer(1), answer(2, high_watermark=None))),
+            sampled(SHORTER, answer(2, log_end_offset=1)),
+            [],
+        ),
+        (
+            fold(None, sampled(SHORTER, answer(2, high_watermark=0), committed=0)),
+            sampled(silent(1), answer(2, log_end_offset=0)),
+            [],
+        ),
         # A replica that no reassignment added may be of a new topic.
         (WITHOUT_ID, sampled(SHORTER, answer(3)), [LogReset(3, 10.0)]),
         (WITHOUT_ID, sampled(SHORTER, answer(3), adding=[3]), []),
@@ -438,18 +476,21 @@ def test_the_id_of_the_topic_before_counts_again_after_some_observations_in_a_ro
 def test_after_a_gap_any_log_may_be_of_a_new_topic() -> None:
     lineage = {"lineage": [(3, 40), (4, 100)], "lineage_complete_from": 0}
     before = fold(None, observation(topic_id=None, leader_epoch=1, **lineage))
-    for seconds, number, more, marked in (
-        (GAP_SECONDS + 0.1, 1, {}, [1, 2]),
-        (GAP_SECONDS, 1, {}, []),
+    for seconds, number, more, marked, collector in (
+        (GAP_SECONDS + 0.1, 1, {}, [1, 2], "c1"),
+        (GAP_SECONDS, 1, {}, [], "c1"),
         # A quiet partition was seen in the passes between.
-        (GAP_SECONDS + 0.1, 9, {}, []),
+        (GAP_SECONDS + 0.1, 9, {}, [], "c1"),
         # So many elections take longer.
-        (GAP_SECONDS + 0.1, 1, {"leader_epoch": 4}, []),
-        (GAP_SECONDS + 0.1, 1, {**lineage, "lineage": [(3, 40), (4, 100)]}, []),
+        (GAP_SECONDS + 0.1, 1, {"leader_epoch": 4}, [], "c1"),
+        (GAP_SECONDS + 0.1, 1, {**lineage, "lineage": [(3, 40), (4, 100)]}, [], "c1"),
+        # By the clock of another collector no one knows how long it was.
+        (1.0, 1, {"leader_epoch": 4}, [1, 2], "c2"),
+        (1.0, 1, {**lineage, "lineage": [(3, 40), (4, 100)]}, [], "c2"),
     ):
         whole = {"topic_id": None, "leader_epoch": 1, **more}
         event = observation(observed_at=10.0 + seconds, **whole)
-        after = fold(before, event, number=number)
+        after = evolve(before, event, collector, 1, number)
         assert [reset.broker for reset in after.resets if reset.unwatched] == marked
 
 

@@ -126,7 +126,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("no epochs", r"There is no proof: the metadata has no leader epochs", _anything),
         (
             "recreated",
-            r"Recreated or lost: every log of \S+ that answers ended at",
+            r"Recreated or lost: the log of leader \d+ of \S+ lacks records",
             s.recreated_or_lost,
         ),
         ("either", r"Either the topic was deleted and created again, or", s.recreated_or_lost),

@@ -125,7 +125,7 @@ class Suspicion(Struct, array_like=True, gc=False):
     end: int
     leader: int
     at: float
-    # Every replica ended below `end`: the topic may have been deleted and created again.
+    # Nothing shows that the log is the one from before: the topic may have been created again.
     recreated: bool = False
     # The leader was elected from outside of the in-sync set that committed [start, end).
     outside: bool = False
@@ -174,7 +174,7 @@ class OpenElection(Struct, array_like=True, gc=False):
 
 
 class LogReset(Struct, array_like=True, gc=False):
-    """A log that ended below its own high watermark, or that no reassignment created.
+    """A log that was empty, ended below its own high watermark, or that no reassignment created.
 
     `unwatched`: any log after a time in which nobody watched and which shows nothing from before.
     """

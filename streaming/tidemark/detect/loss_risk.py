@@ -147,10 +147,10 @@ def _suspected(state: PartitionState, context: Context, seen: Suspicion) -> Cond
         )
     if seen.recreated:
         why = (
-            f"Recreated or lost: every log of {context.name} that answers ended at {seen.start} or "
-            f"below, where {seen.end} was committed. Either the topic was deleted and created "
-            "again, or its leader lacks committed records. These brokers know no topic ids (before "
-            "2.8), so there is no proof."
+            f"Recreated or lost: the log of leader {seen.leader} of {context.name} lacks records "
+            f"[{seen.start}, {seen.end}), which were committed. Either the topic was deleted and "
+            "created again, or they are lost. These brokers know no topic ids (before 2.8), so "
+            "there is no proof."
         )
     return Condition(
         severity="warning",

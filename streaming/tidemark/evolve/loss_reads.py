@@ -23,7 +23,8 @@ def apply_loss(after: PartitionState, before: PartitionState, *, is_legitimate: 
         read = None
     committed = max((entry.surviving for entry in before.committed), default=0)
     found = find_loss(after) if is_legitimate else None
-    if serving_leader(after) is not None and may_be_recreated(after, committed, found):
+    leader = serving_leader(after)
+    if leader is not None and may_be_recreated(after, leader, committed, found):
         _suspect_recreation(after, committed, found)
         return
     if after.leader_epoch is None and before.leader_epoch is None and before.leader != after.leader:

@@ -82,20 +82,11 @@ def evolve(
         value = getattr(event, name)
         if value is not None:
             setattr(after, name, value)
-    if state.collector != collector:
-        _take_over(after, state.observed_at)
     known, epoch = state.leader_epoch, event.leader_epoch
     is_stale = known is not None and (epoch is None or epoch < known)
     if not is_stale:
         apply_metadata(after, state, event, cluster)
     apply_samples(after, state, event)
-    if is_stale:
-        apply_former_leader(after, state, event)
-    else:
-        renew_leadership(after, state)
-        apply_leader(after, event)
-    apply_log_start(after)
-    note_policy(after, state)
     is_of_leader = (event.leader, epoch) == (after.leader, after.leader_epoch)
     shown = Shown(
         event.leader,
@@ -107,17 +98,21 @@ def evolve(
         event.compacted,
         event.open_transaction,
     )
-    _judge(after, state, shown)
-    return after
-
-
-def _judge(after: PartitionState, before: PartitionState, shown: Shown) -> None:
-    """What follows from two states: leaderships, elections, losses, differences."""
-    note_leadership(after, before, shown)
-    note_election(after, before)
     is_legitimate = after.leader_epoch is not None or is_confirmed(after, shown)
-    apply_loss(after, before, is_legitimate=is_legitimate)
-    apply_sparse(after, before, shown)
+    if is_stale:
+        apply_former_leader(after, state, event)
+    else:
+        renew_leadership(after, state)
+        apply_leader(after, event, is_legitimate=is_legitimate)
+    apply_log_start(after)
+    note_policy(after, state)
+    if state.collector != collector:
+        _take_over(after, state.observed_at)
+    note_leadership(after, state, shown)
+    note_election(after, state)
+    apply_loss(after, state, is_legitimate=is_legitimate)
+    apply_sparse(after, state, shown)
+    return after
 
 
 def _is_after_gap(
@@ -131,8 +126,8 @@ def _is_after_gap(
         return False
     passed = event.observed_at - before.observed_at
     if (after.collector, after.collector_epoch) != (before.collector, before.collector_epoch):
-        # Their clocks may differ: one that goes back shows no time.
-        return not 0.0 <= passed <= GAP_SECONDS
+        # The clocks of two collectors may differ, and show no time.
+        return after.collector != before.collector or not 0.0 <= passed <= GAP_SECONDS
     if passed <= GAP_SECONDS:
         return False
     clock = None if cluster is None else cluster.collectors.get(after.collector)
@@ -158,6 +153,8 @@ def _take_over(after: PartitionState, last_observed_at: float) -> None:
         return
     if after.published_at > now:
         after.published_at = 0.0
+    for entry in after.committed:
+        entry.at = min(entry.at, now)
     after.alerts = [
         alert if alert.firing else structs.replace(alert, since=now) for alert in after.alerts
     ]

@@ -5,6 +5,9 @@ under the metadata of the old topic, because ListOffsets and Fetch up to version
 observation that may mix the two is held: it counts once metadata that was read after it still shows
 the same topic. Without topic ids, a leader epoch that goes back at every replica means a new topic;
 with the same id, metadata that was restored from a backup.
+
+Without topic ids, what the leader's log lacks is lost only where a log is seen to go on: the
+leader's, since that was committed; or another one that has it, of a broker that does not lead.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from msgspec.structs import replace
 
 from tidemark.core.events import Observation, Replica
 from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, begin_apart
-from tidemark.core.partition import LossCandidate, PartitionState
+from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
 from tidemark.core.sparse_state import (
     FORMER_TOPIC_SECONDS,
     FormerTopic,
@@ -131,7 +134,9 @@ def may_mix_topics(state: PartitionState, event: Observation) -> bool:
     )
 
 
-def may_be_recreated(state: PartitionState, committed: int, found: LossCandidate | None) -> bool:
+def may_be_recreated(
+    state: PartitionState, leader: ReplicaState, committed: int, found: LossCandidate | None
+) -> bool:
     """Whether a new topic explains that the leader, or every log, lacks what was committed.
 
     Only where topics have no id. Leader epochs start at 0, so it takes a new topic some time to
@@ -140,23 +145,39 @@ def may_be_recreated(state: PartitionState, committed: int, found: LossCandidate
     if state.topic_id is not None:
         return False
     epoch = state.leader_epoch
-    leader = state.replica(state.leader)
-    if epoch is None and state.lineage and leader is not None:
-        # Metadata has none: that of the leader's newest record. A lineage above the end of its log
-        # is of the log before.
-        newest, end = state.lineage[-1]
-        epoch = newest if end <= (leader.log_end_offset or 0) else None
+    # A lineage above the end of its log is of the log before.
+    if epoch is None and state.lineage and state.lineage[-1][1] <= (leader.log_end_offset or 0):
+        # Metadata has none: that of the leader's newest record.
+        epoch = state.lineage[-1][0]
+    lacking = (
+        entry.at
+        for entry in state.committed
+        if (entry.surviving >= committed if found is None else entry.epoch == found.epoch_before)
+    )
+    known_at = min(lacking, default=0.0)
+    # What was committed since a log was reset was committed in its topic.
+    resets = [reset for reset in state.resets if reset.at >= known_at]
     # After a time in which nobody watched, any log may be of a new topic, and so its copies.
-    marks = [reset for reset in state.resets if reset.unwatched or reset.broker == state.leader]
-    began_at = min((mark.at for mark in marks), default=0.0)
-    is_same = not marks or _shares_history(state, state.lineage, before=began_at)
-    if is_same or _elected_too_often(state, epoch, marks):
-        return False
-    if found is not None and (
-        any(mark.unwatched for mark in marks) or is_renumbered(state) or _are_reset_at_once(state)
+    marks = [reset for reset in resets if reset.unwatched or reset.broker == state.leader]
+    if not marks or _shares_history(
+        state,
+        state.lineage,
+        before=min(mark.at for mark in marks),
+        log_end=leader.log_end_offset or 0,
     ):
-        return True
+        return False
+    unwatched = any(mark.unwatched for mark in marks)
+    earlier = [entry for entry in state.committed if entry.epoch not in (epoch, NO_EPOCH)]
+    read_at = max((e.read_at or e.at for e in earlier), default=0.0)
+    if not unwatched and _is_beyond(
+        epoch, read_at, state.observed_at, at_once=_are_reset_at_once(state)
+    ):
+        return False
     answers = [replica for replica in state.replicas if replica.error is None]
+    if found is not None:
+        # Only a log that was not reset goes on; that of a deposed leader may be of a deleted topic.
+        fresh = {reset.broker for reset in resets}
+        answers = [r for r in answers if not (unwatched or r.leads or r.broker in fresh)]
     return all((replica.log_end_offset or 0) < committed for replica in answers)
 
 
@@ -172,20 +193,6 @@ def is_renumbered(state: PartitionState) -> bool:
         and not state.compacted
         and any(begin_apart(e.lineage, state.lineage or [], whole=whole) for e in state.committed)
     )
-
-
-def _elected_too_often(state: PartitionState, epoch: int | None, marks: list[LogReset]) -> bool:
-    """Whether the epoch is too high for a topic that is newer than what was committed.
-
-    `marks`: the resets of logs that may be of a new topic.
-    """
-    # What was read since a gap is of the new topic, if there is one.
-    gap_at = min((mark.at for mark in marks if mark.unwatched), default=inf)
-    earlier = [entry for entry in state.committed if entry.epoch not in (epoch, NO_EPOCH)]
-    first = min((entry.epoch for entry in earlier if entry.at >= gap_at), default=epoch)
-    read_at = max((e.read_at or e.at for e in earlier if e.at < gap_at), default=0.0)
-    until = min(gap_at, state.observed_at)
-    return _is_beyond(first, read_at, until, at_once=_are_reset_at_once(state))
 
 
 def _are_reset_at_once(state: PartitionState) -> bool:
@@ -221,7 +228,8 @@ def apply_resets(
         # No reassignment moves all replicas in one pass.
         has_moved = not {*before.assigned, *event.adding}.intersection(event.replicas)
         unwatched |= (has_moved and bool(before.assigned)) or _leader_cut_log(before, event)
-        goes_on = not has_moved and _goes_on(before, event, unwatched=unwatched)
+        is_timed = after.collector == before.collector
+        goes_on = not has_moved and _goes_on(before, event, unwatched=unwatched, is_timed=is_timed)
         unwatched = unwatched and not _shares_history(before, event.lineage)
         if not goes_on:
             fresh = [s.broker for s in event.samples if unwatched or _is_reset(before, event, s)]
@@ -243,11 +251,6 @@ def _is_beyond(epoch: int | None, since: float, now: float, *, at_once: bool) ->
     return now >= since and (epoch or 0) > most
 
 
-def _begins_anew(known: LineageEntries, lineage: LineageEntries) -> bool:
-    """Whether the oldest epoch had records, and its first ones are of a later epoch now."""
-    return bool(known) and known[0][1] > 0 and (known[0][0], 0) in lineage
-
-
 def _leader_cut_log(before: PartitionState, event: Observation) -> bool:
     """Whether an epoch ends lower in the leader's log than it did, within one leadership.
 
@@ -264,23 +267,23 @@ def _leader_cut_log(before: PartitionState, event: Observation) -> bool:
     )
 
 
-def _goes_on(before: PartitionState, event: Observation, *, unwatched: bool) -> bool:
+def _goes_on(
+    before: PartitionState, event: Observation, *, unwatched: bool, is_timed: bool
+) -> bool:
     """Whether the topic is the same as in the pass before.
 
     A new one cannot have had so many elections since. Or the leader's log was read then too, and
     was no longer; another broker may still answer with the log of a deleted topic. A log that may
     be of a new topic shows nothing of the one before it.
     """
-    if (
-        before.resets
-        or any(_forgot(before, sample) for sample in event.samples)
-        or _begins_anew(before.lineage or [], event.lineage or [])
-    ):
+    if before.resets or any(_forgot(before, sample) for sample in event.samples):
         return False
     known = before.replica(event.leader)
     # Followers also cut their logs to that of a leader with a new disk, which was down before.
     are_emptied = known is not None and known.error is None and _are_emptied(before, event)
-    if _is_beyond(event.leader_epoch, before.observed_at, event.observed_at, at_once=are_emptied):
+    if is_timed and _is_beyond(
+        event.leader_epoch, before.observed_at, event.observed_at, at_once=are_emptied
+    ):
         return True
     sample = next((each for each in event.samples if each.broker == event.leader), None)
     return (
@@ -309,10 +312,13 @@ def _are_emptied(before: PartitionState, event: Observation) -> bool:
 
 
 def _shares_history(
-    known: PartitionState, lineage: LineageEntries | None, before: float = inf
+    known: PartitionState,
+    lineage: LineageEntries | None,
+    before: float = inf,
+    log_end: float = inf,
 ) -> bool:
     """Whether an epoch ended in a leader's log where it did in one `before` then, above 0."""
-    closed = {entry for entry in (lineage or [])[:-1] if entry[1] > 0}
+    closed = {entry for entry in (lineage or [])[:-1] if 0 < entry[1] <= log_end}
     lineages = [known.lineage or [], *(e.lineage for e in known.committed if e.at < before)]
     return any(closed & {*each[:-1]} for each in lineages if each is not lineage)
 
@@ -321,10 +327,12 @@ def _is_reset(before: PartitionState, event: Observation, sample: Replica) -> bo
     if before.assigned and sample.broker not in before.assigned:
         return sample.broker not in event.adding
     known = before.by_broker.get(sample.broker)
-    # That of the partition too: the leader's may not have been read in the last pass.
     marks = (
         None if known is None else known.high_watermark,
+        # That of the partition too: the leader's may not have been read in the last pass.
         before.high_watermark if sample.broker == before.leader else None,
+        # An empty log shows nothing from before.
+        1 if any(entry.high_watermark for entry in before.committed) else None,
     )
     return _forgot(before, sample) or any(
         mark is not None and sample.log_end_offset is not None and sample.log_end_offset < mark

@@ -67,8 +67,11 @@ def note_policy(after: PartitionState, before: PartitionState) -> None:
         after.uncompacted_from = 0 if is_whole else known_from
 
 
-def apply_leader(after: PartitionState, event: Observation) -> None:
-    """What the leader reported: log end offset, lineage, fenced high watermark."""
+def apply_leader(after: PartitionState, event: Observation, *, is_legitimate: bool) -> None:
+    """What the leader reported: log end offset, lineage, fenced high watermark.
+
+    `is_legitimate`: it is known to be no deposed one, which may have the log of a deleted topic.
+    """
     committed, leader, epoch = event.committed, event.leader, event.leader_epoch
     read_at = event.observed_at if event.leader_before_at is None else event.leader_before_at
     after.leader_end_before = event.leader_log_end_offset_before
@@ -77,7 +80,12 @@ def apply_leader(after: PartitionState, event: Observation) -> None:
     if event.lineage is not None and is_ordered(event.lineage):
         _apply_lineage(after, event.lineage, event.lineage_complete_from)
     _apply_high_watermark(after, committed, read_at)
-    if committed is not None and leader is not None:
+    if (
+        committed is not None
+        and leader is not None
+        and is_legitimate
+        and not _is_contradicted(after, committed)
+    ):
         log_end = after.leader_log_end_offset or 0
         known_epoch = NO_EPOCH if epoch is None else epoch
         reading = Committed(known_epoch, committed, event.observed_at, log_end, leader)
@@ -94,6 +102,19 @@ def apply_leader(after: PartitionState, event: Observation) -> None:
             _apply_dated(after, reading, after.lineage)
     if after.leader_epoch is not None:
         _apply_returned_leaders(after)
+
+
+def _is_contradicted(after: PartitionState, committed: int) -> bool:
+    """Whether an in-sync replica of this leadership was empty when it was read last.
+
+    Then its leader is cut off, and has the log of a deleted topic.
+    """
+    return committed > 0 and any(
+        replica.broker in (after.in_sync_replicas or [])
+        and replica.leader_epoch == after.leader_epoch is not None
+        and replica.log_end_offset == 0
+        for replica in after.replicas
+    )
 
 
 def apply_former_leader(after: PartitionState, before: PartitionState, event: Observation) -> None:
