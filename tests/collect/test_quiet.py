@@ -39,7 +39,9 @@ def with_replica(**changes: object) -> Observation:
         (with_replica(last_stable_offset=None), True),
         (with_replica(leader_epoch=None), True),
         (msgspec.structs.replace(QUIET, leader_epoch=None), True),
+        (msgspec.structs.replace(QUIET, effective_min_in_sync_replicas=2), True),
         # Any lag, gap or change is not quiet.
+        (msgspec.structs.replace(QUIET, effective_min_in_sync_replicas=3), False),
         (msgspec.structs.replace(QUIET, leader=None), False),
         (msgspec.structs.replace(QUIET, committed=None), False),
         (msgspec.structs.replace(QUIET, committed=6), False),

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from tidemark.core.errors import TidemarkError
-from tidemark.jvm import ivy, jars
+from tidemark.jvm import jars
 from tidemark.jvm.jars import Coordinates
 from tidemark.jvm.java import JavaHome
 from tidemark_lab.brokers.jars import broker_jars
@@ -143,7 +143,7 @@ def run_ivy(folder: Path, output: str, code: int, console: Console) -> None:
     program.write_text(f"#!/bin/sh\ncat <<'E'\n{output}\nE\nexit {code}\n", encoding="utf-8")
     program.chmod(0o755)
     java = JavaHome(folder / "home", 17, "test")
-    ivy.resolve("broker", "<ivy-module/>", folder, folder / "ivy.jar", java, console)
+    jars.resolve("broker", "<ivy-module/>", folder, folder / "ivy.jar", java, console)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,6 @@ def run(settings: Settings, once: bool = False, standby: bool = False) -> None:
 
         metrics, topics, runs = StreamMetrics(), Attempts("to use its topics"), Attempts(RUN)
         metrics.registry.describe_process("stream")
-        replaced = metrics.registry.counter("tidemark_stream_replaced_topics_total")
         health, options = StreamHealth(topics, runs), settings.stream
         if options.listen is not None:
             metrics.registry.serve(options.listen, "stream.listen", options.web_config_file, health)
@@ -128,7 +127,11 @@ def run(settings: Settings, once: bool = False, standby: bool = False) -> None:
                 folder = open_checkpoint(spark, settings)
                 read_progress(progress_event)
                 spark.streams.addListener(Listener(metrics, health.moved))
-            topic = EventTopic(settings, folder, replaced.inc)
+            topic = EventTopic(
+                settings,
+                folder,
+                metrics.registry.counter("tidemark_stream_replaced_topics_total").inc,
+            )
             threading.Thread(target=topic.keep_looking, args=(stop.requested,), daemon=True).start()
             timed = partial(health.timed, "the check of the last batch", ATTEMPT_SECONDS)
             check, pass_by = timed(topic.check), timed(partial(step_over, settings, folder))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.verbs.audit.logs import Replica, Replicas, T, written
-from tidemark.verbs.audit import partition_audit, run
+from tidemark.verbs.audit import command, partition_audit
 from tidemark.verbs.audit.command import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, audit_partitions
 from tidemark.verbs.audit.partition_audit import PartitionReport
 from tidemark.verbs.audit.source import Partition, Position
@@ -189,7 +189,7 @@ def test_many_differences_end_the_comparison(monkeypatch: pytest.MonkeyPatch) ->
     other = [b.with_value(b.base, b"other") for b in LOG]
     source = replicas(*[Replica(log, segment=1) for log in (LOG, other)])
     monkeypatch.setattr(partition_audit, "MAX_DIFFERENCES", 7)
-    monkeypatch.setattr(run, "MAX_SUSPECTS", 7)
+    monkeypatch.setattr(command, "MAX_SUSPECTS", 7)
     time = Time()
     pace = Pace(0, lambda: time.now, time.sleep)
     first, second = audit_partitions([T, T], source, pace, whole, lambda *_: None)

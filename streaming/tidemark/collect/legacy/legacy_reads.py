@@ -35,7 +35,6 @@ from tidemark.collect.watched.request_plan import Ask, BrokerPlan, Subset
 
 MAX_FETCH_VERSION: Final = 11
 FIRST_WITH_LOG_START: Final = 5
-NAME: Final = "Fetch"
 
 
 @dataclass(slots=True)
@@ -129,8 +128,8 @@ def decode_legacy_fetch(response: Any) -> TopicEntries[FetchEntry]:
     Raises WireError for a null array.
     """
     return [
-        (topic.topic, [_entry(p) for p in elements(topic.partitions, NAME)])
-        for topic in elements(response.responses, NAME)
+        (topic.topic, [_entry(p) for p in elements(topic.partitions, "Fetch")])
+        for topic in elements(response.responses, "Fetch")
     ]
 
 

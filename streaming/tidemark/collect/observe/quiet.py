@@ -48,9 +48,9 @@ def quiet_state(observation: Observation, metadata: object) -> object | None:
 def is_quiet(observation: Observation) -> bool:
     """Whether nothing that this observation shows can lead to an alert, now or by going on.
 
-    All replicas answered, every log ends at the committed offset, all replicas are in sync and know
-    the leader's epoch, and none is reassigned. This must agree with
-    `tidemark.core.activity.Activity` of the reducer: a quiet observation wakes no detector. A
+    All replicas answered, every log ends at the committed offset, all replicas are in sync, not
+    fewer than the minimum, and know the leader's epoch, and none is reassigned. This must agree
+    with `tidemark.core.activity.Activity` of the reducer: a quiet observation wakes no detector. A
     partition that stays quiet counts as seen between its observations.
     """
     end, epoch = observation.committed, observation.leader_epoch
@@ -58,6 +58,9 @@ def is_quiet(observation: Observation) -> bool:
     if end is None or observation.leader is None or len(in_sync) != len(observation.replicas):
         return False
     if observation.adding or observation.removing:
+        return False
+    # Before Kafka 3.7 the minimum may be above the number of replicas.
+    if len(in_sync) < (observation.effective_min_in_sync_replicas or 0):
         return False
     # Brokers before 0.11 report no last stable offset, those before 2.1 no leader epoch.
     ends, epochs = (None, end), (None, epoch)
