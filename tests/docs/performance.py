@@ -29,6 +29,8 @@ SHOWN: Final = (
     "collect: the brokers' CPU, 3,000 x 3 on brokers, nothing moves",
     "collect: the brokers' CPU, 3,000 x 3 on brokers, all move, published",
     "collect: resident memory, 3,000 x 3",
+    "fleet: resident memory of collect, 40 x 1,200",
+    "fleet: passes in 60 s that three clusters at fault cost another, 40 x 1,200",
     "stream: CPU per observation, 100,000 partitions, all move",
     "stream: CPU, one pass at a time, 100,000 partitions, one in 10 moves",
     "stream: restart, 100,000 partitions, all move",

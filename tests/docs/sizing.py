@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tidemark.reduce.schedule import QUIET_SECONDS, moving_seconds
 
@@ -21,6 +21,26 @@ SHARES: Final = (0.1, 1.0)
 USED_SHARE: Final = 0.5
 EXECUTOR_CORES: Final = 4
 MEGABYTE: Final = 1e6
+FLEET: Final = 40
+
+
+class Load(NamedTuple):
+    """Partitions of three replicas, the share that moves at each pass, and the seconds of one.
+
+    `clusters`: over how many the partitions are spread evenly.
+    """
+
+    size: int
+    share: float
+    period: float = PERIOD_SECONDS
+    clusters: int = 1
+
+
+LOADS: Final = (
+    *(Load(size, share) for size in SIZES for share in SHARES),
+    Load(1_200 * FLEET, SHARES[0], 1.0, FLEET),
+)
+LARGE: Final = Load(SIZES[-1], SHARES[0])
 _ONE, _PASS = "stream: CPU per observation", "stream: CPU, one pass at a time"
 _MEMORY = "stream: resident memory of the"
 
@@ -28,6 +48,8 @@ _MEMORY = "stream: resident memory of the"
 UNITS: Final[Sequence[tuple[str, str, float]]] = (
     ("collect, 0.1", "collect: 3,000 x 3 on brokers, one in 10 moves, published", 1.0),
     ("collect, 1.0", "collect: 3,000 x 3 on brokers, all move, published", 1.0),
+    # Cores.
+    ("collect, fleet", "fleet: collect, 40 x 1,200", 1.0),
     ("stream", f"{_ONE}, 100,000 partitions, all move", 1.0),
     (
         "executors",
@@ -64,47 +86,48 @@ def sizing_table(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     unit = unit_costs(rows)
     head = ["Partitions × 3, a pass each 5 s"]
     head += [f"{size:,}, {what}" for size in SIZES for what in ("1 in 10 moves", "all move")]
+    head.append(f"{FLEET} clusters of 1,200, a pass each s, 1 in 10 moves")
     lines = [tuple(head), ("---", *("--:",) * (len(head) - 1))]
     for title, needs, value_of in _LINES:
         if all(need in unit for need in needs):
-            cells = (value_of(unit, size, share) for size in SIZES for share in SHARES)
-            lines.append((title, *cells))
+            lines.append((title, *(value_of(unit, load) for load in LOADS)))
     return lines
 
 
-def _collect_cores(unit: Mapping[str, float], size: int, share: float) -> str:
+def _collect_cores(unit: Mapping[str, float], load: Load) -> str:
     """A quiet partition's repeats are in the measured cost."""
-    return _cores(REPLICAS * size * unit[f"collect, {share}"] / 1e6 / PERIOD_SECONDS)
+    if load.clusters == FLEET:
+        return _cores(unit["collect, fleet"]) if "collect, fleet" in unit else ""
+    return _cores(REPLICAS * load.size * unit[f"collect, {load.share}"] / 1e6 / load.period)
 
 
-def _stream_cores(unit: Mapping[str, float], size: int, share: float) -> str:
-    if share == SHARES[0]:
-        measured = min(size, 100_000)
-        return _cores(unit[f"pass, {measured}"] * size / measured / PERIOD_SECONDS)
-    batch = unit["batch"] / PERIOD_SECONDS
-    return _cores(batch + unit["stream"] * _observations(size, share) / 1e6)
+def _stream_cores(unit: Mapping[str, float], load: Load) -> str:
+    measured = min(load.size, 100_000)
+    if load.share == SHARES[0] and load.clusters == 1:
+        return _cores(unit[f"pass, {measured}"] * load.size / measured / load.period)
+    return _cores(unit["batch"] / load.period + unit["stream"] * _observations(load) / 1e6)
 
 
 def _product(
     cost: str,
-    amount: Callable[[int, float], float],
+    amount: Callable[[Load], float],
     text_of: Callable[[float], str],
     factor: float = 1.0,
-) -> Callable[[Mapping[str, float], int, float], str]:
+) -> Callable[[Mapping[str, float], Load], str]:
     """A need in proportion to the partitions, observations or views that a size has."""
 
-    def value_of(unit: Mapping[str, float], size: int, share: float) -> str:
-        return text_of(unit[cost] * amount(size, share) * factor)
+    def value_of(unit: Mapping[str, float], load: Load) -> str:
+        return text_of(unit[cost] * amount(load) * factor)
 
     return value_of
 
 
-def _memory(unit: Mapping[str, float], size: int, _share: float) -> str:
+def _memory(unit: Mapping[str, float], load: Load) -> str:
     """In proportion to the partitions, from the smallest and the largest measured size."""
     total = 0.0
     for part in ("driver", "JVM", "Python workers"):
         small, large = unit[f"{part}, 1000"], unit[f"{part}, 100000"]
-        total += small + max(0.0, large - small) * (size - 1_000) / 99_000
+        total += small + max(0.0, large - small) * (load.size - 1_000) / 99_000
     return _bytes(total * MEGABYTE)
 
 
@@ -114,8 +137,7 @@ def large_table(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def _large_lines(unit: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    size, share = SIZES[-1], SHARES[0]
-    observations = _observations(size, share)
+    size, observations = LARGE.size, _observations(LARGE)
     if "collect, 0.1" in unit:
         used = REPLICAS * size * unit["collect, 0.1"] / 1e6 / PERIOD_SECONDS
         yield "`collect`", f"{ceil(used / USED_SHARE)} shards, each with one core for half its time"
@@ -137,7 +159,7 @@ def _large_lines(unit: Mapping[str, float]) -> Iterator[tuple[str, str]]:
         )
     if {"event", "view"} <= unit.keys():
         events = _rate(unit["event"] * observations)
-        views = _rate(unit["view"] * _views(size, share))
+        views = _rate(unit["view"] * _views(LARGE))
         text = f"{events} of events and {views} of views, times the replication factor, and out of"
         text += " Kafka once to the stream and once to each exporter; answers to the collectors"
         yield "network", f"{text} were not measured"
@@ -145,18 +167,25 @@ def _large_lines(unit: Mapping[str, float]) -> Iterator[tuple[str, str]]:
         yield "views topic", f"{_bytes(unit['view'] * size)} once compacted, for each replica"
 
 
-def _observations(size: int, share: float) -> float:
+def _observations(load: Load) -> float:
     """Observations a second: what moves at each pass, the rest each 30 s."""
-    return size * (share / PERIOD_SECONDS + (1 - share) / THIN_SECONDS)
+    return load.size * (load.share / load.period + (1 - load.share) / THIN_SECONDS)
 
 
-def _views(size: int, share: float) -> float:
+def _views(load: Load) -> float:
     """Views a second of healthy partitions."""
-    return size * (share / moving_seconds(size) + (1 - share) / QUIET_SECONDS)
+    moving = moving_seconds(load.size // load.clusters)
+    return load.size * (load.share / moving + (1 - load.share) / QUIET_SECONDS)
 
 
-def _partitions(size: int, _share: float) -> float:
-    return size
+def _partitions(load: Load) -> float:
+    """The partitions."""
+    return load.size
+
+
+def _written(load: Load) -> float:
+    """The partitions a second that a batch for each pass may write."""
+    return load.size / load.period
 
 
 def _cores(value: float) -> str:
@@ -200,6 +229,6 @@ _LINES: Final = (
     (
         "written to the checkpoint, at most",
         ("state",),
-        _product("state", _partitions, _rate, 1 / PERIOD_SECONDS),
+        _product("state", _written, _rate),
     ),
 )

@@ -65,6 +65,7 @@ TARGETS: Final = (
     Target("collect: 3,000 x 3 on brokers, all move", "<= 8 µs a replica"),
     Target("collect: 3,000 x 3 on brokers, all move, published", "<= 12 µs a replica"),
     Target("collect: pass over 3,000 x 3 on brokers, nothing moves", "<= 150 ms"),
+    Target("fleet: passes in 60 s that three clusters at fault cost another*", "<= 1 passes"),
     Target("collect: 100,000 x 3, every offset moves", "< 5,000 ms"),
     Target("collect: 100,000 x 3, one in ten moves", "< 5,000 ms"),
     # The exporter and its pages.

@@ -156,8 +156,8 @@ def test_sizing_takes_the_measured_pass_and_adds_what_a_batch_costs() -> None:
         },
     ]
     lines = {line[0]: line[1:] for line in sizing_table(rows)}
-    # All move: 10,000 observations and a batch in 5 s.
-    assert lines["cores of `stream`"] == ("0.2", "0.2", "0.6", "1.1", "6", "10")
+    # All move: 10,000 observations and a batch in 5 s. 40 clusters: 6,240 and a batch in 1 s.
+    assert lines["cores of `stream`"] == ("0.2", "0.2", "0.6", "1.1", "6", "10", "0.81")
     # 50,000 observations/s of 80 us, with half of each core free.
     assert {part: text for part, text, *_ in large_table(rows)}["executors"].startswith("2 of")
 

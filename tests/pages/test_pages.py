@@ -114,7 +114,7 @@ def test_a_fleet_is_listed_worst_first_with_a_page_for_each_cluster() -> None:
     bad: dict[str, Any] = {
         "warned": {"alerts": [opened(alert("KafkaFollowerLag", cluster="warned"))]},
         "alerted": {"alerts": [opened(alert("KafkaX", severity="critical", cluster="alerted"))]},
-        "shrunk": {"in_sync_replicas": [1, 2]},
+        "shrunk": {"in_sync_replicas": [1, 2], "unclean_leader_election": True},
         "offline": {"leaderless": True, "leader": None},
         "calm": {},
     }
@@ -126,6 +126,8 @@ def test_a_fleet_is_listed_worst_first_with_a_page_for_each_cluster() -> None:
     assert [row.attributes["data-key"] for row in rows] == [*expected, "calm"]
     assert "? Stale ? Unknown 0 unknown unknown" in rows[2].text
     assert rows[6].all("td")[1].text.split() == ["1", "warning"]
+    risks = page(pages, "/").one("section", **{"aria-labelledby": "risks"}).all("tr")[1:]
+    assert "1 orders-0 shrunk 6" in risks[0].text
     link = rows[0].one("th").one("a").attributes["href"]
     shown = page(pages, "/", **dict(parse_qsl(link.partition("?")[2])))
     texts = [row.text.split()[0] for each in shown.all("tbody") for row in each.all("tr")]
