@@ -390,6 +390,17 @@ SHORTER = answer(1, log_end_offset=99)
             sampled(silent(1), answer(2, log_end_offset=0)),
             [],
         ),
+        # The first records of a log are of a later epoch than they were.
+        (
+            fold(None, sampled(answer(1), answer(2), lineage=[(4, 100)], lineage_complete_from=0)),
+            sampled(answer(1), answer(2), lineage=[(4, 0), (5, 100)]),
+            [LogReset(1, 10.0)],
+        ),
+        (
+            fold(None, sampled(answer(1), answer(2), lineage=[(4, 100)], lineage_complete_from=0)),
+            sampled(SHORTER, answer(2, lineage=[(4, 0), (5, 100)])),
+            [LogReset(2, 10.0)],
+        ),
         # A replica that no reassignment added may be of a new topic.
         (WITHOUT_ID, sampled(SHORTER, answer(3)), [LogReset(3, 10.0)]),
         (WITHOUT_ID, sampled(SHORTER, answer(3), adding=[3]), []),

@@ -70,6 +70,8 @@ def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None
         # Recreated: an empty log, a lineage of the log before, clocks of two collectors, or a
         # leader that is cut off with the log of the deleted topic.
         (None, [8301516, 8304484, 8307409, 8307481, 8308414, 8309837]),
+        # Filled past its old end within the four seconds that no pass saw; epoch 0 is empty now.
+        ("recreated unseen", [7600116]),
         # Last known leaders of partitions whose eligible replicas were not read before: the lineage
         # of the leader is read with it or later, or another broker led when that was read last.
         (None, [7200171, 7200457, 7200570, 7200699, 7201349]),

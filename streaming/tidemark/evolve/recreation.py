@@ -149,12 +149,14 @@ def may_be_recreated(
     if epoch is None and state.lineage and state.lineage[-1][1] <= (leader.log_end_offset or 0):
         # Metadata has none: that of the leader's newest record.
         epoch = state.lineage[-1][0]
-    lacking = (
-        entry.at
-        for entry in state.committed
-        if (entry.surviving >= committed if found is None else entry.epoch == found.epoch_before)
+    known_at = min(
+        (
+            e.at
+            for e in state.committed
+            if (e.surviving >= committed if found is None else e.epoch == found.epoch_before)
+        ),
+        default=0.0,
     )
-    known_at = min(lacking, default=0.0)
     # What was committed since a log was reset was committed in its topic.
     resets = [reset for reset in state.resets if reset.at >= known_at]
     # After a time in which nobody watched, any log may be of a new topic, and so its copies.
@@ -224,15 +226,18 @@ def apply_resets(
     """
     resets: list[LogReset] = []
     if before.topic_id is None and event.topic_id is None:
-        fresh: list[int] = []
         # No reassignment moves all replicas in one pass.
         has_moved = not {*before.assigned, *event.adding}.intersection(event.replicas)
         unwatched |= (has_moved and bool(before.assigned)) or _leader_cut_log(before, event)
-        is_timed = after.collector == before.collector
-        goes_on = not has_moved and _goes_on(before, event, unwatched=unwatched, is_timed=is_timed)
+        goes_on = not has_moved and _goes_on(
+            before, event, unwatched=unwatched, is_timed=after.collector == before.collector
+        )
         unwatched = unwatched and not _shares_history(before, event.lineage)
-        if not goes_on:
-            fresh = [s.broker for s in event.samples if unwatched or _is_reset(before, event, s)]
+        fresh = [
+            sample.broker
+            for sample in event.samples
+            if not goes_on and (unwatched or _is_reset(before, event, sample))
+        ]
         kept = (r for r in before.resets if event.observed_at - r.at <= RESET_SECONDS)
         resets = [reset for reset in kept if reset.broker not in fresh]
         resets += [LogReset(broker, event.observed_at, unwatched) for broker in fresh]
@@ -249,6 +254,11 @@ def _is_beyond(epoch: int | None, since: float, now: float, *, at_once: bool) ->
     """
     most = (SUDDEN_ELECTIONS if at_once else 1) + (now - since) / SECONDS_PER_ELECTION
     return now >= since and (epoch or 0) > most
+
+
+def _begins_anew(known: LineageEntries, lineage: LineageEntries) -> bool:
+    """Whether the oldest epoch had records, and its first ones are of a later epoch now."""
+    return bool(known) and known[0][1] > 0 and (known[0][0], 0) in lineage
 
 
 def _leader_cut_log(before: PartitionState, event: Observation) -> bool:
@@ -276,7 +286,11 @@ def _goes_on(
     was no longer; another broker may still answer with the log of a deleted topic. A log that may
     be of a new topic shows nothing of the one before it.
     """
-    if before.resets or any(_forgot(before, sample) for sample in event.samples):
+    if (
+        before.resets
+        or any(_forgot(before, sample) for sample in event.samples)
+        or _begins_anew(before.lineage or [], event.lineage or [])
+    ):
         return False
     known = before.replica(event.leader)
     # Followers also cut their logs to that of a leader with a new disk, which was down before.
@@ -334,9 +348,14 @@ def _is_reset(before: PartitionState, event: Observation, sample: Replica) -> bo
         # An empty log shows nothing from before.
         1 if any(entry.high_watermark for entry in before.committed) else None,
     )
-    return _forgot(before, sample) or any(
-        mark is not None and sample.log_end_offset is not None and sample.log_end_offset < mark
-        for mark in marks
+    lineage = event.lineage if sample.broker == event.leader else sample.lineage
+    return (
+        _forgot(before, sample)
+        or _begins_anew(before.lineage or [], lineage or [])
+        or any(
+            mark is not None and sample.log_end_offset is not None and sample.log_end_offset < mark
+            for mark in marks
+        )
     )
 
 
