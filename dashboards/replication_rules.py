@@ -12,7 +12,7 @@ from dashboards.promql import happened, series
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Severity
 from tidemark.detect import DETECTORS
-from tidemark.detect.thresholds import Thresholds
+from tidemark.detect.default_thresholds import Thresholds
 
 HEADER = """
 Only where direct delivery is off (tidemark export --no-notify): with both, each fault is notified

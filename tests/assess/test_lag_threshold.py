@@ -22,7 +22,7 @@ from tidemark.assess.leader_choice import choose_leader
 from tidemark.assess.leader_death import deaths
 from tidemark.assess.safe_to_stop import stop_impacts
 from tidemark.core.records import View
-from tidemark.detect.thresholds import Detection, Override, Thresholds
+from tidemark.detect.default_thresholds import Detection, Override, Thresholds
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.leadership import leadership
 from tidemark_exporters.pages.snapshot import TableSnapshot

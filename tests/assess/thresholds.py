@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.detect.default_thresholds import Detection, Thresholds
 
 LAG_MS: Final = float(Thresholds().lag_ms)
 LAG_THRESHOLD: Final = Detection().lag_threshold()

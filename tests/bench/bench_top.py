@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.bench.row import Row
 from tests.stream.synthetic import CLUSTER, SyntheticPasses
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.verbs.top.frame import frame_lines
 from tidemark.verbs.top.reducer import TopReducer
 from tidemark.verbs.top.screens.header import MAX_PARTITIONS

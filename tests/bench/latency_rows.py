@@ -12,7 +12,7 @@ from tests.bench.usual_stack import TEXT, UNDER_REPLICATED
 from tests.bench.watched_faults import Outcome
 from tidemark.core.identity import alert_name
 from tidemark.detect import DETECTORS as ALL_DETECTORS
-from tidemark.detect.thresholds import Thresholds
+from tidemark.detect.default_thresholds import Thresholds
 from tidemark_lab.judge.expected import EXTRA_PASSES, EXTRA_SECONDS, Expected
 
 # `collect`'s default up to 2,000 partitions.

@@ -24,7 +24,7 @@ from tests.bench.stream_load import Shape
 from tests.processes import whole_cpu_seconds
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Observation
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.garbage_collector import collection_paused
 from tidemark.kafka.client import make_consumer
 from tidemark.reduce.group import fold_group

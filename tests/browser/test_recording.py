@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser.chromium import Chromium
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.settings import load_settings
 from tidemark.verbs.top.recorded import SHIPPED, RecordedCluster
 from tidemark.verbs.top.site import RecordedSite

@@ -15,7 +15,7 @@ from tidemark.assess.risky_configuration import KINDS, Kind, RiskCount, list_ris
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.core.codec import decode_batch
 from tidemark.core.records import AddingView, OpenAlert, View
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews
 from tidemark.settings import Cluster, Collect
 from tidemark_lab.brokers.cluster import LocalCluster

@@ -23,7 +23,7 @@ from tidemark.collect.sources.jmx.source import JmxSource
 from tidemark.core.codec import decode_batch
 from tidemark.core.jmx import NodeJmx
 from tidemark.core.records import Alert, decode_record
-from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.detect.default_thresholds import Detection, Thresholds
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.settings import Cluster, Collect, JmxEndpoint

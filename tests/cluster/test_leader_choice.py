@@ -19,7 +19,7 @@ from tidemark.assess.election_commands import election_commands
 from tidemark.assess.leader_choice import Choice, OffsetRange, choose_leader
 from tidemark.assess.leader_death import LeaderDeath, if_leader_died
 from tidemark.core.records import View
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews
 from tidemark.observations.few_passes import few_passes
 from tidemark.settings import Cluster, Collect

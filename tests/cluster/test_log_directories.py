@@ -12,7 +12,7 @@ from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.sources.log_directories.directory import HIGH_WATERMARKS
 from tidemark.collect.sources.log_directories.sidecar import LogDirectoriesReader
 from tidemark.core.records import Alert, View, decode_record
-from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.detect.default_thresholds import Detection, Thresholds
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord

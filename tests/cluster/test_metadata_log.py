@@ -28,7 +28,7 @@ from tidemark.core.errors import ClusterError
 from tidemark.core.events import BrokerState, MetadataChange
 from tidemark.core.records import Alert
 from tidemark.core.shrink_causes import ShrinkCause
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.settings import Cluster, Collect
 from tidemark_lab.brokers.cluster import LocalCluster

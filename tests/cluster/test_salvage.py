@@ -19,7 +19,7 @@ from tests.verbs.run import tidemark
 from tidemark.core.codec import encode_batch
 from tidemark.core.errors import ClusterError
 from tidemark.core.records import Alert
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.kafka.client import make_consumer
 from tidemark.observations.alerts import alerts_of_file
 from tidemark.observations.few_passes import few_passes

@@ -21,8 +21,8 @@ from tidemark.core.codec import decode_batch
 from tidemark.core.events import Ack, Audit
 from tidemark.core.identity import group_of
 from tidemark.core.records import encode_record
+from tidemark.detect.default_thresholds import Detection
 from tidemark.detect.internal_topics import coordinating_partition
-from tidemark.detect.thresholds import Detection
 from tidemark.kafka.client import make_admin, make_consumer
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.kafka.topics import ensure_topics

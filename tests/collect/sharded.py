@@ -19,7 +19,7 @@ from tidemark.collect.connect.connection import NoAnswerError
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import TIMED_OUT, Observation
 from tidemark.core.records import Alert, View, decode_record, view_key
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Cluster, Collect

@@ -7,7 +7,7 @@ import pytest
 from tidemark.assess.losses import LOSS
 from tidemark.core.records import Alert
 from tidemark.detect import DETECTORS
-from tidemark.detect.thresholds import Thresholds
+from tidemark.detect.default_thresholds import Thresholds
 from tidemark_lab.brokers.load_producer import AcknowledgedRecord
 from tidemark_lab.brokers.replica_logs import Stored
 from tidemark_lab.demo.alert_result import AlertResult, failures, latency_remarks

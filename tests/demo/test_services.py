@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from tests.settings.load import load
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark_lab.demo.services import (
     configuration,
     newest_pass,

@@ -8,8 +8,8 @@ import msgspec
 
 from tidemark.core.cluster import ClusterState
 from tidemark.core.tracked_alert import TrackedAlert
+from tidemark.detect.default_thresholds import Thresholds
 from tidemark.detect.detector import Condition, Context
-from tidemark.detect.thresholds import Thresholds
 
 
 def context(*alerts: TrackedAlert, now: float = 11.0, **thresholds: Any) -> Context:

@@ -8,7 +8,7 @@ import textwrap
 from contextlib import closing
 
 from tests.conftest import ROOT
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.settings import load_settings
 from tidemark.verbs.top.recorded import SHIPPED, RecordedCluster
 from tidemark.verbs.top.site import RecordedSite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidemark.detect import DETECTORS
-from tidemark.detect.thresholds import Thresholds
+from tidemark.detect.default_thresholds import Thresholds
 from tidemark_lab.brokers.versions import VERSIONS
 from tidemark_lab.drills.drill import Drill
 from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.histories.logs import ReplicaLog
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import OK, TIMED_OUT, Batch, BrokerAnswer, Observation, Pass, Replica
-from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.detect.default_thresholds import Detection, Thresholds
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord

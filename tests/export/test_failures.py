@@ -20,7 +20,7 @@ from tidemark_exporters.export import cluster_series, exposition
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer
 from tidemark_exporters.failures import MAX_NAMED, PARTS, Failures
-from tidemark_exporters.notify import address, retrying_sender, webhook
+from tidemark_exporters.notify import address, retrying_sender, webhook_state
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 from tidemark_exporters.notify.offsets import read_metadata, settled_ranges
 from tidemark_exporters.notify.payload import webhook_body
@@ -236,7 +236,7 @@ def test_an_alert_that_cannot_be_written_is_given_up_and_no_other(
             fail()
         return webhook_body(alerts, *rest, **options)
 
-    monkeypatch.setattr(webhook, "webhook_body", fails_for_bad)
+    monkeypatch.setattr(webhook_state, "webhook_body", fails_for_bad)
     fired = [
         alert(name, severity="critical", topic=topic)
         for name, topic in (

@@ -17,7 +17,7 @@ from tests.dashboards.stage import Reader, Topic
 from tests.export.make import NOW, alert, samples_of, view
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.core.records import ReplicaView, encode_record
-from tidemark.detect.thresholds import Detection, Override
+from tidemark.detect.default_thresholds import Detection, Override
 from tidemark.kafka.topic_reader import Message
 from tidemark.settings import Cluster, Receiver, Settings
 from tidemark_exporters import process

@@ -19,7 +19,7 @@ from tidemark.core.errors import TidemarkError, WireError
 def events() -> Iterator[Target]:
     """Records of the event topic, as the stream folds them: nothing may be raised at all."""
     from tidemark.core.codec import decode_batch
-    from tidemark.detect.thresholds import Detection
+    from tidemark.detect.default_thresholds import Detection
     from tidemark.reduce.group import fold_group
     from tidemark.reduce.rows import RawRecord
 
@@ -87,7 +87,7 @@ def spool() -> Iterator[Target]:
 def state() -> Iterator[Target]:
     """The stream's state in a checkpoint."""
     from tidemark.core.partition import decode_state
-    from tidemark.detect.thresholds import Detection
+    from tidemark.detect.default_thresholds import Detection
     from tidemark.reduce.group import fold_group
     from tidemark.reduce.group_state import decode_group
     from tidemark.reduce.rows import RawRecord

@@ -19,7 +19,7 @@ from tidemark.core.codec import encode_batch
 from tidemark.core.events import MetadataChange, Observation, PartitionDeleted
 from tidemark.core.identity import partition_key
 from tidemark.core.records import Alert, decode_record
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.reduce.group import Fold, fold_group
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord, Row

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tidemark.core.events import Audit, Batch, Event, Observation
 from tidemark.core.records import Alert, decode_record
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark_lab.model.action import Trace

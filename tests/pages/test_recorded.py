@@ -8,7 +8,7 @@ from tests.pages.make import site
 from tests.pages.markup import Element, page
 from tests.verbs.recordings import trace
 from tidemark.core.records import Alert, View, decode_record
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.responses import Pages

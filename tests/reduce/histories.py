@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.scenarios.scenario import Scenario
 from tidemark.core.codec import encode_batch
-from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.detect.default_thresholds import Detection, Thresholds
 from tidemark.reduce.rows import RawRecord
 
 # Short, so that a history of a few passes reaches every detector.

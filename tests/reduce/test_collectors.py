@@ -12,7 +12,7 @@ from tidemark.core.events import Batch, BrokerAnswer, Event, Observation, Pass, 
 from tidemark.core.partition import decode_state, encode_state
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.core.tracked_alert import TrackedAlert
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.group_state import decode_group, encode_group
 from tidemark.reduce.rows import RawRecord

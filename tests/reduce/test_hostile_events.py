@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidemark.core.records import DeadLetter, decode_record
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.reduce import group, partition_fold
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.group_state import decode_group

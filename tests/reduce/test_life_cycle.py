@@ -16,8 +16,8 @@ from tidemark.core.identity import alert_name, fingerprint
 from tidemark.core.partition import MAX_ALERTS, MAX_EVENT_ALERTS
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect import DETECTORS
+from tidemark.detect.default_thresholds import Detection
 from tidemark.detect.detector import Condition, Detector
-from tidemark.detect.thresholds import Detection
 from tidemark.reduce import life_cycle
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState

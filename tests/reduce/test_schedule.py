@@ -14,7 +14,7 @@ from tidemark.core.events import Event, Observation, Pass
 from tidemark.core.partition import PartitionState
 from tidemark.core.records import View, decode_record
 from tidemark.core.tracked_alert import TrackedAlert
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.schedule import refresh_seconds

@@ -15,7 +15,7 @@ from tests.scenarios.values import ORIGIN
 from tidemark.core.errors import StateError
 from tidemark.core.partition import STATE_VERSION, Shrink, decode_state, encode_state
 from tidemark.core.shrink_causes import ShrinkCause
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import decode_group
 

@@ -71,7 +71,7 @@ from tidemark.core.events import Ack, Batch, Event
 from tidemark.core.identity import partition_key
 from tidemark.core.partition import PartitionState
 from tidemark.core.records import Alert, View, decode_record
-from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.detect.default_thresholds import Detection, Thresholds
 from tidemark.observations.cluster_views import CompletingFold
 from tidemark.reduce.group import Fold
 from tidemark.reduce.rows import RawRecord

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from msgspec import Struct
 
-from tidemark.detect.thresholds import Override
+from tidemark.detect.default_thresholds import Override
 from tidemark.settings import (
     Alertmanager,
     Cluster,

@@ -19,7 +19,7 @@ from tidemark.core.events import (
     Replica,
 )
 from tidemark.core.identity import group_of
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.rows import RawRecord, Row
 

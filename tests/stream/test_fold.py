@@ -11,7 +11,7 @@ from pyspark import cloudpickle
 
 from tests.stream.synthetic import SyntheticPasses, reduce_all
 from tidemark.core.records import DeadLetter, decode_record
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Topics
 from tidemark.stream import fold

@@ -10,7 +10,7 @@ from tests.scenarios.scenario import Scenario
 from tests.traces import batches
 from tidemark.core.codec import encode_batch
 from tidemark.core.records import Alert
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.recorded_lines import Line, LineReducer
 
 TRACES = ROOT / "tests" / "testdata" / "traces"

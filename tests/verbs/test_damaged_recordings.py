@@ -17,7 +17,7 @@ from tidemark.core.alert_records import decode_alerts
 from tidemark.core.codec import encode_batch, salvage_batch
 from tidemark.core.errors import WireError
 from tidemark.core.events import Observation
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews
 from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.verbs.inspect.losses import as_csv, as_table

@@ -17,7 +17,7 @@ from tests.verbs.top.shown import reduced
 from tidemark.assess.losses import open_losses
 from tidemark.command_line.options import FINDING
 from tidemark.core.records import Alert, View, decode_record
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.verbs.top.screens.partition import partition_lines
 from tidemark_exporters.export.table import Table

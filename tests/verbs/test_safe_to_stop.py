@@ -11,7 +11,7 @@ from tests.verbs.recordings import recording, trace, write
 from tests.verbs.run import tidemark
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import OK, Batch, BrokerAnswer, Event, Observation, Pass, Replica
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.recorded_lines import read_recording
 from tidemark.verbs.safe_to_stop.verdict import MAX_ROWS, as_text, judge
 

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from tidemark.assess.safe_to_stop import LagThreshold
 from tidemark.core.records import OpenAlert, View
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
 from tidemark_exporters.export.partition_row import PartitionRow
 from tidemark_exporters.export.partition_status import (

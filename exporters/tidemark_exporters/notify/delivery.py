@@ -35,7 +35,7 @@ from tidemark_exporters.notify.offsets import (
 )
 from tidemark_exporters.notify.receiver_state import ReceiverState
 from tidemark_exporters.notify.retrying_sender import Sender
-from tidemark_exporters.notify.webhook import WebhookState
+from tidemark_exporters.notify.webhook_state import WebhookState
 
 OUTCOMES: Final = ("delivered", "rejected", "dropped")
 ATTEMPTS: Final = ("ok", "again", "rejected")

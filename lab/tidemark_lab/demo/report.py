@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tidemark.assess.losses import LOSS
-from tidemark.detect.thresholds import Thresholds
+from tidemark.detect.default_thresholds import Thresholds
 from tidemark_lab.demo.alert_result import AlertResult
 from tidemark_lab.demo.expected_alerts import EXPECTED, HEALTHY, SCENES
 from tidemark_lab.judge.expected import Expected, FirstSeen, Mark, ReceivedAlert, have_resolved

@@ -18,7 +18,7 @@ from tidemark.collect.publish.pack import EventRecord
 from tidemark.collect.publish.publisher import Publisher
 from tidemark.core.errors import ClusterError
 from tidemark.core.records import Alert, DeadLetter, View, decode_record
-from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.detect.default_thresholds import Detection, Thresholds
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord, Row

@@ -11,7 +11,7 @@ from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert
 from tidemark.detect import DETECTORS
 from tidemark.detect.broker_down import PAUSE_MS
-from tidemark.detect.thresholds import Thresholds
+from tidemark.detect.default_thresholds import Thresholds
 
 # When a condition was first visible to a client apart from Tidemark: detector, since, broker.
 FirstSeen = Callable[[str, float, int | None], float | None]

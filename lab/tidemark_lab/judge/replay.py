@@ -10,7 +10,7 @@ from tidemark.core.codec import decode_batch
 from tidemark.core.events import Batch, BrokerState, Pass, Ranges
 from tidemark.core.identity import group_of
 from tidemark.core.records import Alert, decode_record
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.recorded_lines import read_lines
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from tidemark.core.identity import alert_name
 from tidemark.core.text import counted
-from tidemark.detect.thresholds import Thresholds
+from tidemark.detect.default_thresholds import Thresholds
 from tidemark_exporters.notify.groups import Groups, is_page
 from tidemark_lab.brokers.cluster import Place
 from tidemark_lab.brokers.jars import KAFKA_VERSION

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from tidemark.core.codec import encode_batch
 from tidemark.core.records import Alert
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark_lab.model.observe import build_batch
 from tidemark_lab.model.replica_manager.model_state import stopped_replicas, to_model_state

@@ -17,8 +17,8 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.partition import PartitionState
 from tidemark.core.records import Severity
 from tidemark.core.tracked_alert import TrackedAlert, tracked
+from tidemark.detect.default_thresholds import Thresholds
 from tidemark.detect.internal_topics import sentence
-from tidemark.detect.thresholds import Thresholds
 
 Kind = Literal["state", "event"]
 

@@ -14,6 +14,7 @@ from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import answer_text, counted
 from tidemark.core.tracked_alert import is_firing, tracked
+from tidemark.detect.default_thresholds import CAUGHT_UP_PASSES, REMOVED_MS
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import (
     answered,
@@ -24,7 +25,6 @@ from tidemark.detect.measures import (
     uncommitted,
 )
 from tidemark.detect.suspect import suspect_of
-from tidemark.detect.thresholds import CAUGHT_UP_PASSES, REMOVED_MS
 
 ID = "FOLLOWER_LAG"
 # (records, milliseconds), both lower bounds.

@@ -14,6 +14,7 @@ from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
 from tidemark.core.tracked_alert import tracked
+from tidemark.detect.default_thresholds import CAUGHT_UP_PASSES, REMOVED_MS
 from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import (
     answered,
@@ -25,7 +26,6 @@ from tidemark.detect.measures import (
     uncommitted,
 )
 from tidemark.detect.suspect import describe_missing, suspect_of
-from tidemark.detect.thresholds import CAUGHT_UP_PASSES, REMOVED_MS
 
 ID = "HW_STALLED"
 # replica.lag.time.max.ms by default: for so long a leader waits for a replica that was caught up.

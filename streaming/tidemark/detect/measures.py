@@ -10,7 +10,7 @@ from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.shrink_causes import ShrinkExplanation
 from tidemark.core.text import answer_text
-from tidemark.detect.thresholds import REMOVED_MS
+from tidemark.detect.default_thresholds import REMOVED_MS
 
 
 def cause_text(shrink: ShrinkExplanation) -> str:

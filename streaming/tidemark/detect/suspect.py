@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from tidemark.assess.blame import Blame, blame
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
+from tidemark.detect.default_thresholds import REMOVED_MS
 from tidemark.detect.detector import Context
 from tidemark.detect.measures import answered, describe_replicas, followers, is_in_sync
-from tidemark.detect.thresholds import REMOVED_MS
 
 # A leader adds a follower that has every record within a few fetch rounds.
 JOIN_SECONDS: Final = 10.0

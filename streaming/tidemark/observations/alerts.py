@@ -12,7 +12,7 @@ from tidemark.core.alert_records import decode_alerts
 from tidemark.core.codec import UNREADABLE
 from tidemark.core.errors import WireError
 from tidemark.core.records import Alert, decode_record
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines, unreadable
 from tidemark.settings import Settings

@@ -11,7 +11,7 @@ from tidemark.core.events import UNLISTED, Batch, BrokerAnswer, Observation, Pas
 from tidemark.core.fetch_links import LinkCounter
 from tidemark.core.identity import partition_key, split_key
 from tidemark.core.records import View
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 

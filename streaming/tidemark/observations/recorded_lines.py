@@ -21,7 +21,7 @@ from tidemark.command_line.output import echo
 from tidemark.core.codec import MAX_RECORD_BYTES
 from tidemark.core.errors import ConfigError, TidemarkError, WireError
 from tidemark.core.records import Alert, DeadLetter, Record, decode_record
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews, CompletingFold
 from tidemark.reduce.group import Fold
 from tidemark.reduce.rows import Destination, RawRecord, Row, dead_letter_row

@@ -25,7 +25,7 @@ from tidemark.core.events import (
     PartitionDeleted,
     Pass,
 )
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.evolve.cluster import apply_broker, has_reached
 from tidemark.reduce.failures import Failures, reducer_failure
 from tidemark.reduce.group_state import MAX_CLUSTERS, decode_group, encode_group, restore_clusters

@@ -14,7 +14,7 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.errors import StateError, TidemarkError
 from tidemark.core.partition import PartitionState, decode_state, encode_state
 from tidemark.core.records import Alert, View
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.evolve.activity import activity_of
 from tidemark.reduce.failures import Failures
 from tidemark.reduce.judge import DecodedPartition, Judge

@@ -13,9 +13,9 @@ from tidemark.core.identity import split_key
 from tidemark.core.partition import PartitionState
 from tidemark.core.records import Alert
 from tidemark.detect import DETECTORS, broker_down
+from tidemark.detect.default_thresholds import Detection, Thresholds
 from tidemark.detect.detector import ClusterContext, Condition, Context, Detector
 from tidemark.detect.measures import longest_wait_ms
-from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.evolve.activity import alerts_activity
 from tidemark.reduce.failures import Failures
 from tidemark.reduce.life_cycle import Found, Judgement, LifeCycle, Rules, Scope

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field
 
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.settings.maintenance import Maintenance
 
 # The bounds exclude .inf and .nan, and what clocks, sockets and Java cannot represent.

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tidemark.core.errors import StateError
 from tidemark.core.events import MAX_BYTES
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.garbage_collector import collection_paused
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.rows import MAX_PAYLOAD, MAX_ROW_BYTES, RawRecord, Row

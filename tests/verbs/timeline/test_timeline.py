@@ -19,7 +19,7 @@ from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import Observation
 from tidemark.core.identity import group_of
 from tidemark.core.records import Alert
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.kafka.topic_reader import Message
 from tidemark.observations.recorded_lines import read_lines
 from tidemark.verbs.timeline import command, source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.verbs.top.frame import frame_lines, viewport
 from tidemark.verbs.top.reducer import TopReducer
 from tidemark.verbs.top.snapshot import Snapshot

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.verbs.top.shown import pressed, screen
 from tidemark.core.errors import TidemarkError
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.settings import load_settings
 from tidemark.verbs.top.recorded import SHIPPED, RecordedCluster
 from tidemark.verbs.top.site import RecordedSite

@@ -12,7 +12,7 @@ from tidemark.assess.health import states_of
 from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import Pass
 from tidemark.core.records import View
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews
 from tidemark.verbs.safe_to_stop.verdict import judge
 from tidemark.verbs.top.reducer import TopReducer

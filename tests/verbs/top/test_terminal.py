@@ -17,7 +17,7 @@ from tests.golden import assert_written
 from tests.verbs.recordings import trace, write
 from tests.verbs.top.shown import screen
 from tests.verbs.top.terminal import TerminalProgram
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.verbs.top.frame import viewport
 from tidemark.verbs.top.recorded import RecordedCluster
 from tidemark.verbs.top.session import STEPS

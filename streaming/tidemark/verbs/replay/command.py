@@ -11,7 +11,7 @@ import msgspec
 from tidemark.command_line.options import config_option
 from tidemark.command_line.output import echo
 from tidemark.core.errors import ConfigError
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.garbage_collector import collect_seldom
 from tidemark.observations.recorded_lines import (
     LineReducer,

@@ -18,7 +18,7 @@ from tidemark.core.errors import ClusterError, ConfigError, WireError
 from tidemark.core.events import Batch, Event, Observation
 from tidemark.core.identity import group_of
 from tidemark.core.records import Alert
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.observations.alerts import alerts_of_topic
 from tidemark.observations.cluster_views import ClusterViews

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from tidemark.command_line.output import echo
 from tidemark.core.records import Alert, decode_record
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.recorded_lines import STDIN, check_sources, choose_recorded, read_lines
 from tidemark.reduce.rows import Row
 from tidemark.verbs.top.reducer import TopReducer

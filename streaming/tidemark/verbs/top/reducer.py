@@ -24,7 +24,7 @@ from tidemark.assess.safe_to_stop import (
 from tidemark.core.events import BrokerAnswer, Pass
 from tidemark.core.partition import Shrink
 from tidemark.core.records import OpenAlert, View
-from tidemark.detect.thresholds import Detection
+from tidemark.detect.default_thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews, NotedFold
 from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.reduce.rows import Row
