@@ -292,14 +292,14 @@ def _goes_on(
         or _begins_anew(before.lineage or [], event.lineage or [])
     ):
         return False
-    known = before.replica(event.leader)
+    sample = next((each for each in event.samples if each.broker == event.leader), None)
+    known = None if sample is None else before.by_broker.get(sample.broker)
     # Followers also cut their logs to that of a leader with a new disk, which was down before.
     are_emptied = known is not None and known.error is None and _are_emptied(before, event)
     if is_timed and _is_beyond(
         event.leader_epoch, before.observed_at, event.observed_at, at_once=are_emptied
     ):
         return True
-    sample = next((each for each in event.samples if each.broker == event.leader), None)
     return (
         not (unwatched or are_emptied)
         and known is not None

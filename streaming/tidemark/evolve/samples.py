@@ -76,7 +76,6 @@ def apply_leader(after: PartitionState, event: Observation, *, is_legitimate: bo
     read_at = event.observed_at if event.leader_before_at is None else event.leader_before_at
     after.leader_end_before = event.leader_log_end_offset_before
     after.leader_end_after = event.leader_log_end_offset_after
-    _add_offset_sample(after, event, read_at)
     if event.lineage is not None and is_ordered(event.lineage):
         _apply_lineage(after, event.lineage, event.lineage_complete_from)
     _apply_high_watermark(after, committed, read_at)
@@ -102,6 +101,7 @@ def apply_leader(after: PartitionState, event: Observation, *, is_legitimate: bo
             _apply_dated(after, reading, after.lineage)
     if after.leader_epoch is not None:
         _apply_returned_leaders(after)
+    _add_offset_sample(after, event, read_at)
 
 
 def _is_contradicted(after: PartitionState, committed: int) -> bool:
