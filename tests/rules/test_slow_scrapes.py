@@ -34,6 +34,11 @@ CASES: dict[str, tuple[str, str, range]] = {
         COUNTER,
         range(2),
     ),
+    "Records lost": (
+        f'tidemark_committed_records_lost_total{{{CLUSTER}, kind="proven"}}',
+        COUNTER,
+        range(2),
+    ),
     # It resolves between two scrapes.
     "Critical alert": (f"tidemark_alerts_fired_total{{{CLUSTER}, {ALERT}}}", COUNTER, range(2)),
     "Alerts not delivered": (

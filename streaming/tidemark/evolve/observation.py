@@ -103,7 +103,10 @@ def evolve(
         apply_former_leader(after, state, event)
     else:
         renew_leadership(after, state)
-        apply_leader(after, event, is_legitimate=is_legitimate)
+        # Cut off, the leader of the pass before commits nothing; one that is named again may have
+        # the log of a deleted topic.
+        goes_on = is_legitimate or event.leader == state.leader
+        apply_leader(after, event, is_legitimate=goes_on)
     apply_log_start(after)
     note_policy(after, state)
     if state.collector != collector:
