@@ -69,7 +69,7 @@ def test_eligible_replicas_of_another_moment_prove_no_unclean_election() -> None
         (None, [9500674, 9500831]),
         # Recreated: an empty log, a lineage of the log before, clocks of two collectors, or a
         # leader that is cut off with the log of the deleted topic.
-        (None, [8301516, 8304484, 8307409, 8307481, 8308414, 8309837]),
+        (None, [8301516, 8304484, 8307409, 8307481, 8308414, 8309837, 8400676]),
         # Filled past its old end within the four seconds that no pass saw; epoch 0 is empty now.
         ("recreated unseen", [7600116]),
         # Last known leaders of partitions whose eligible replicas were not read before: the lineage

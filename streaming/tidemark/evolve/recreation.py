@@ -302,6 +302,8 @@ def _goes_on(
         return True
     return (
         not (unwatched or are_emptied)
+        # One that is cut off names itself.
+        and event.metadata_from != [event.leader]
         and known is not None
         and sample is not None
         and known.sampled_at == before.observed_at
