@@ -406,6 +406,12 @@ SHORTER = answer(1, log_end_offset=99)
         (WITHOUT_ID, sampled(SHORTER, answer(3), adding=[3]), []),
         # The leader's log goes on, so the topic does.
         (WITHOUT_ID, sampled(answer(1), answer(2, log_end_offset=89)), []),
+        # One that only itself names may be cut off.
+        (
+            WITHOUT_ID,
+            sampled(answer(1), answer(2, log_end_offset=89), metadata_from=[1]),
+            [LogReset(2, 10.0)],
+        ),
         (WITHOUT_ID, sampled(answer(1), answer(3)), []),
         # A replica that knows an older epoch than it did is of a new topic.
         (
