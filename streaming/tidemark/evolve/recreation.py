@@ -98,16 +98,16 @@ def state_of_new_topic(state: PartitionState, event: Observation) -> PartitionSt
     """
     if state.topic_id is None and not _shares_history(state, event.lineage):
         return PartitionState()
-    former = _restored(state, event)
+    former = _former_topic(state, event)
     # The alerts of a topic that goes on do too.
     alerts = state.alerts if former.restored else []
     return PartitionState(sparse=SparseState(former_topic=former), alerts=alerts)
 
 
-def _restored(state: PartitionState, event: Observation) -> FormerTopic:
+def _former_topic(state: PartitionState, event: Observation) -> FormerTopic:
     """The topic before its epochs went back, or before it was created again."""
-    is_same = not is_other_topic(state, event.topic_id)
-    return FormerTopic(state.topic_id, state.leader_epoch, event.observed_at, is_same)
+    restored = not is_other_topic(state, event.topic_id)
+    return FormerTopic(state.topic_id, state.leader_epoch, event.observed_at, restored)
 
 
 def recent_former_topic(state: PartitionState) -> FormerTopic | None:
@@ -414,7 +414,7 @@ def with_older_epochs(state: PartitionState, event: Observation) -> PartitionSta
     sparse.back_since = (since or event.observed_at) if back else None
     state = replace(state, sparse=sparse)
     if forgets:
-        sparse.former_topic = _restored(state, event)
+        sparse.former_topic = _former_topic(state, event)
         state.loss_candidate, state.committed = None, []
         state.high_watermark, state.offset_history = None, []
     return state
