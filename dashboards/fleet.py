@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard
 from dashboards import frame
 from dashboards.health_rules import STALE_SECONDS
 from dashboards.panels import SECONDS, AnyPanel, grid, lines, link, listing, number, page, queries
-from dashboards.promql import FEW, RECENT, chosen, increase, largest
+from dashboards.promql import FEW, RECENT, chosen, increase, largest, pass_age
 
 UID = frame.FLEET
 CLUSTER = "{{kafka_cluster}}"
@@ -86,7 +86,6 @@ def _numbers() -> list[AnyPanel]:
 def _table() -> AnyPanel:
     handed = {"kafka_cluster": "${__data.fields.Cluster}"}
     to_page = page("Status page", "", cluster="${__data.fields.Cluster:percentencode}")
-    age = f"time() - {chosen('tidemark_last_pass_timestamp_seconds')}"
     columns = {
         "Problem": _problem(),
         "Critical alerts": _alerts("critical"),
@@ -96,7 +95,7 @@ def _table() -> AnyPanel:
         "Under-replicated": chosen("tidemark_partitions_under_replicated"),
         "Not seen": chosen("tidemark_partitions_blind"),
         "Lag": chosen("tidemark_cluster_replica_lag_seconds_max"),
-        "Last pass": age,
+        "Last pass": pass_age(),
     }
     return listing(
         5,
@@ -113,7 +112,6 @@ def _table() -> AnyPanel:
 
 
 def _graphs() -> list[AnyPanel]:
-    age = f"time() - {chosen('tidemark_last_pass_timestamp_seconds')}"
     return [
         lines(
             6,
@@ -126,7 +124,7 @@ def _graphs() -> list[AnyPanel]:
             7,
             "Age of the newest pass",
             f"Clusters without a pass for more than {STALE_SECONDS} s: all else of them is old.",
-            queries((f"{age} > {STALE_SECONDS}", CLUSTER)),
+            queries((f"{pass_age()} > {STALE_SECONDS}", CLUSTER)),
             unit=SECONDS,
             absent="no known silence",
         ),

@@ -6,7 +6,17 @@ from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import frame
 from dashboards.panels import SECONDS, AnyPanel, grid, lines, number, queries, states
-from dashboards.promql import ESTIMATED, EXACT, RECENT, chosen, counted, increase, series, sum_by
+from dashboards.promql import (
+    ESTIMATED,
+    EXACT,
+    RECENT,
+    chosen,
+    counted,
+    increase,
+    pass_age,
+    series,
+    sum_by,
+)
 
 UID = frame.PIPELINE
 CLUSTER = "{{kafka_cluster}}"
@@ -26,14 +36,13 @@ def _p99(metric: str, *by: str) -> str:
 
 
 def _numbers() -> list[AnyPanel]:
-    age = f"time() - {chosen('tidemark_last_pass_timestamp_seconds')}"
     lost = sum_by(counted(UNDELIVERED, "$__range"), "receiver")
     return [
         number(
             1,
             "Age of newest pass",
             "Above one minute, all dashboards are outdated.",
-            age,
+            pass_age(),
             CLUSTER,
             bad=60,
             unit="s",

@@ -45,6 +45,11 @@ def chosen(name: str, **matchers: str) -> str:
     return series(name, **(CHOSEN if "kafka_cluster" in METRICS[name].labels else {}), **matchers)
 
 
+def pass_age() -> str:
+    """Seconds since the newest evaluated pass of each chosen cluster."""
+    return f"time() - {chosen('tidemark_last_pass_timestamp_seconds')}"
+
+
 def increase(selector: str, window: str) -> str:
     return f"increase({selector}[{window}])"
 
