@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -88,6 +89,10 @@ class KafkaPublisher(Publisher):
         # How many records were sent, and when the oldest of those without acknowledgement was.
         self._sent = 0
         self._sent_at = 0.0
+        # Numbers of records that the producer is done with, each with its error or null. Its
+        # thread adds them without the lock: beside forty busy collectors each wait for the lock
+        # is one for the interpreter too, and records would arrive faster than they settle.
+        self._done: deque[tuple[int, Any]] = deque()
         # Why the present producer cannot go on.
         self._failure: BaseException | None = None
         self._missed: dict[str, set[TopicPartition]] = {}
@@ -95,27 +100,28 @@ class KafkaPublisher(Publisher):
         self._dropped = 0
         self._dropped_at = -math.inf
         self._was_spooled = False
-        self._changed = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        self._changed = threading.Event()
         self._closing_at = math.inf
         self._thread = threading.Thread(target=self._run, name="tidemark-publish", daemon=True)
         self._thread.start()
 
     def put(self, records: list[EventRecord]) -> None:
-        with self._changed:
+        with self._lock:
             self._lose(self._waiting.put(records))
             self._log_spool()
-            self._changed.notify_all()
+        self._changed.set()
 
     def take_missed(self, cluster: str) -> set[TopicPartition]:
-        with self._changed:
+        with self._lock:
             return self._missed.pop(cluster, set())
 
     def close(self, seconds: float) -> None:
-        with self._changed:
+        with self._lock:
             self._closing_at = time.monotonic() + seconds
-            self._changed.notify_all()
+        self._changed.set()
         self._thread.join(seconds + 1.0)
-        with self._changed:
+        with self._lock:
             spool = self._waiting.spool
             if spool is not None:
                 # For the next start.
@@ -123,7 +129,7 @@ class KafkaPublisher(Publisher):
                 spool.close()
 
     def spool_bytes(self) -> int:
-        with self._changed:
+        with self._lock:
             return 0 if self._waiting.spool is None else self._waiting.spool.size
 
     def _lose(self, records: Iterable[EventRecord]) -> None:
@@ -166,20 +172,26 @@ class KafkaPublisher(Publisher):
                 producer = self._connect()
             if producer is None:
                 self._wait(RETRY_SECONDS)
-            elif (taken := self._next()) is not None:
-                self._send(producer, taken)
+            elif taken := self._take():
+                for number, record in taken:
+                    if self._failure is None:
+                        self._send(producer, number, record)
+            else:
+                self._wait(0.5)
+            self._settle()
         if producer is not None:
             close_producer(producer, max(self._closing_at - time.monotonic(), 0.1))
+            self._settle()
 
     def _is_done(self) -> bool:
         """Whether it is closed, and nothing waits or the time is over."""
-        with self._changed:
+        with self._lock:
             now = time.monotonic()
             is_empty = self._waiting.is_empty and self._failure is None
             return now >= self._closing_at or (self._closing_at < math.inf and is_empty)
 
     def _must_replace(self) -> bool:
-        with self._changed:
+        with self._lock:
             silent = time.monotonic() - max(self.published_at, self._sent_at)
             if self._failure is None and self._unacknowledged and silent > STUCK_SECONDS:
                 self._failure = TimeoutError(f"no acknowledgement for {silent:.0f} s")
@@ -187,7 +199,7 @@ class KafkaPublisher(Publisher):
 
     def _take_back(self) -> None:
         """What the producer did not deliver comes first again."""
-        with self._changed:
+        with self._lock:
             log.warning(
                 "records are not acknowledged, sending them again",
                 reason=reason_of(self._failure or TimeoutError()),
@@ -203,33 +215,31 @@ class KafkaPublisher(Publisher):
         return taken
 
     def _wait(self, seconds: float) -> None:
-        with self._changed:
-            self._changed.wait(seconds)
+        if self._changed.wait(seconds):
+            self._changed.clear()
 
-    def _next(self) -> Taken | None:
-        """The next record to send; null when there is none for now."""
-        with self._changed:
-            if self._failure is None and self._in_flight < IN_FLIGHT_BYTES:
-                taken = self._waiting.take()
-                if taken is not None and taken[0].group < self.groups:
-                    return taken
-                if taken is not None:
+    def _take(self) -> list[tuple[int, EventRecord]]:
+        """What is to be sent now, by its number."""
+        taken: list[tuple[int, EventRecord]] = []
+        with self._lock:
+            while self._failure is None and self._in_flight < IN_FLIGHT_BYTES:
+                if (first := self._waiting.take()) is None:
+                    break
+                record, place = first
+                if record.group >= self.groups:
                     # Of a spool from before the topic had this number of partitions.
-                    self._waiting.settle(taken[1])
-                    self._lose([taken[0]])
-                    return None
-            self._changed.wait(0.5)
-            return None
+                    self._waiting.settle(place)
+                    self._lose([record])
+                    continue
+                if not self._unacknowledged:
+                    self._sent_at = time.monotonic()
+                self._sent += 1
+                self._unacknowledged[self._sent] = first
+                self._in_flight += size_of(record)
+                taken.append((self._sent, record))
+        return taken
 
-    def _send(self, producer: Any, taken: Taken) -> None:
-        record = taken[0]
-        with self._changed:
-            self._sent += 1
-            number = self._sent
-            if not self._unacknowledged:
-                self._sent_at = time.monotonic()
-            self._unacknowledged[number] = taken
-            self._in_flight += size_of(record)
+    def _send(self, producer: Any, number: int, record: EventRecord) -> None:
         try:
             future = producer.send(
                 self._settings.topics.replica_state,
@@ -238,39 +248,42 @@ class KafkaPublisher(Publisher):
             )
         except Exception as error:
             # Metadata timed out, the buffer is full, or the producer id was fenced.
-            self._settle(number, error)
+            self._note_done(number, error)
+            self._settle()
         else:
-            future.add_callback(self._settle, number, None)
-            future.add_errback(self._settle, number)
+            future.add_callback(self._note_done, number, None)
+            future.add_errback(self._note_done, number)
 
-    def _settle(self, number: int, error: Any, *_: Any) -> None:
-        """After a record was acknowledged (`error` is null), or was not.
+    def _note_done(self, number: int, error: Any, *_: Any) -> None:
+        self._done.append((number, error))
+        self._changed.set()
+
+    def _settle(self) -> None:
+        """After records were acknowledged, or were not.
 
         An answer to a producer that was replaced counts for nothing: its record was sent again.
         """
-        with self._changed:
-            taken = self._unacknowledged.get(number)
-            if taken is None:
-                return
-            record = taken[0]
-            is_refused = isinstance(error, REFUSALS)
-            if error is None:
-                self.published += 1
-                self.published_at = time.monotonic()
-            elif is_refused:
-                self._lose([record])
-            else:
-                self._failure = self._failure or error
-            if error is None or is_refused:
+        with self._lock:
+            while self._done:
+                number, error = self._done.popleft()
+                if (taken := self._unacknowledged.get(number)) is None:
+                    continue
+                record, place = taken
+                if error is None:
+                    self.published += 1
+                    self.published_at = time.monotonic()
+                elif isinstance(error, REFUSALS):
+                    self._lose([record])
+                    partitions = len(record.partitions)
+                    reason = reason_of(error)
+                    log.warning("record not published", reason=reason, partitions=partitions)
+                else:
+                    self._failure = self._failure or error
+                    continue
                 del self._unacknowledged[number]
                 self._in_flight -= size_of(record)
-                self._waiting.settle(taken[1])
-                if taken[1] is not None:
-                    self._log_spool()
-            self._changed.notify_all()
-        if is_refused:
-            partitions = len(record.partitions)
-            log.warning("record not published", reason=reason_of(error), partitions=partitions)
+                self._waiting.settle(place)
+            self._log_spool()
 
     def _connect(self) -> Any:
         """A producer that knows the topic, or None.
@@ -303,7 +316,7 @@ class KafkaPublisher(Publisher):
             self._connect_at = time.monotonic() + self._attempts.failed(error)
             if producer is not None:
                 close_producer(producer, 0.0)
-            with self._changed:
+            with self._lock:
                 self._lose(self._waiting.spill())
                 self._log_spool()
             return None

@@ -21,13 +21,16 @@ class WaitingRecords:
     def __init__(self, memory_bytes: int, spool: Spool | None) -> None:
         self.spool = spool
         self._memory_bytes = memory_bytes
+        # Records of passes that were older than what was dropped, and what came after them.
+        self._first: deque[EventRecord] = deque()
         self._queue: deque[EventRecord] = deque()
+        # Bytes of both.
         self._queued = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits, or is taken from the spool and not settled."""
-        return not self._queue and not self.is_spooled
+        return not self._first and not self._queue and not self.is_spooled
 
     @property
     def is_spooled(self) -> bool:
@@ -43,8 +46,8 @@ class WaitingRecords:
 
     def take(self) -> Taken | None:
         """The next record to publish; None when there is none."""
-        if self._queue:
-            record = self._queue.popleft()
+        if queue := self._first or self._queue:
+            record = queue.popleft()
             self._queued -= size_of(record)
             return record, None
         found = None if self.spool is None else self.spool.next()
@@ -58,7 +61,8 @@ class WaitingRecords:
     def give_back(self, taken: Iterable[Taken]) -> list[EventRecord]:
         """What was taken and is not settled comes first again, in this order."""
         in_memory = [record for record, position in taken if position is None]
-        self._queue.extendleft(reversed(in_memory))
+        self._queue = deque((*in_memory, *self._first, *self._queue))
+        self._first.clear()
         self._queued += sum(map(size_of, in_memory))
         if self.spool is None:
             return self._bound()
@@ -68,7 +72,10 @@ class WaitingRecords:
         """Moves what is in memory to the spool, if there is one."""
         if self.spool is None:
             return []
-        moved, self._queue, self._queued = list(self._queue), deque(), 0
+        moved = [*self._first, *self._queue]
+        self._first.clear()
+        self._queue.clear()
+        self._queued = 0
         lost = self.spool.prepend(moved) if moved else []
         self.spool.rewind()
         return lost
@@ -78,17 +85,16 @@ class WaitingRecords:
         if self._queued > self._memory_bytes and self.spool is not None:
             return self.spill()
         lost: list[EventRecord] = []
-        for only_droppable in (True, False):
-            if self._queued <= self._memory_bytes:
-                return lost
-            kept: deque[EventRecord] = deque()
-            for record in self._queue:
-                if self._queued > self._memory_bytes and (record.droppable or not only_droppable):
-                    self._queued -= size_of(record)
-                    lost.append(record)
-                else:
-                    kept.append(record)
-            self._queue = kept
+        while self._queued > self._memory_bytes and self._queue:
+            record = self._queue.popleft()
+            if record.droppable:
+                lost.append(record)
+                self._queued -= size_of(record)
+            else:
+                self._first.append(record)
+        while self._queued > self._memory_bytes:
+            lost.append(self._first.popleft())
+            self._queued -= size_of(lost[-1])
         return lost
 
 
