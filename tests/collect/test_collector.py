@@ -12,7 +12,7 @@ from tidemark.collect.collector import Collector
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish.pack import EventRecord
 from tidemark.collect.publish.publisher import Publisher
-from tidemark.core.broker_outcomes import NOT_CHECKED
+from tidemark.core.broker_outcome_texts import NOT_CHECKED
 from tidemark.core.events import REFUSED
 from tidemark.settings import Cluster, Collect, Settings
 from tidemark_lab.brokers.wait import wait_until

@@ -17,7 +17,7 @@ from tidemark.collect.codecs.metadata_image import EligibleReplicas, PartitionMe
 from tidemark.collect.codecs.topic_configuration import MIN_IN_SYNC, decode_configuration
 from tidemark.collect.metadata import metadata_reader
 from tidemark.collect.watched.watched_partition import ShownMetadata, metadata_observation
-from tidemark.core.broker_outcomes import NOT_CHECKED, ONE_ADDRESS
+from tidemark.core.broker_outcome_texts import NOT_CHECKED, ONE_ADDRESS
 from tidemark.core.events import (
     CONTROLLER_LISTENER,
     NOT_KAFKA,

@@ -14,7 +14,7 @@ from tidemark.core.records import DeadLetter, decode_record
 from tidemark.detect.default_thresholds import Detection
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Topics
-from tidemark.stream import fold
+from tidemark.stream import batch_bounds
 from tidemark.stream.fold import MAX_ROWS, make_fold
 
 TOPICS = Topics(partitions=2)
@@ -109,9 +109,9 @@ def test_what_a_batch_has_beyond_the_bound_is_a_dead_letter_and_takes_no_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     good = records_of(0, range(1))
-    monkeypatch.setattr(fold, "MAX_GROUP_BYTES", 5_000_000)
+    monkeypatch.setattr(batch_bounds, "MAX_GROUP_BYTES", 5_000_000)
     huge = [RawRecord(0, 100 + n, 1.8e9, b" " * 1_000_000) for n in range(7)]
-    read = fold.records_of([frame([*good, *huge])])
+    read = batch_bounds.bounded_records([frame([*good, *huge])])
     assert sum(len(record.value or b"") for record in read) < 6_000_000
     assert [record.size for record in read[-4:]] == [None, 1_000_000, 1_000_000, 1_000_000]
     rows = run(State(), 0, [frame([*good, *huge])])

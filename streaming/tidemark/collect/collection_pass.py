@@ -38,7 +38,7 @@ from tidemark.collect.sample.sampling_round import sample_brokers
 from tidemark.collect.sources.source import Source, add_source_events
 from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.collect.watched.watched_partition import WatchedPartition
-from tidemark.core.broker_outcomes import NOT_CHECKED, BrokerFinding, broker_findings
+from tidemark.core.broker_outcome_texts import NOT_CHECKED, BrokerFinding, broker_findings
 from tidemark.core.events import (
     OK,
     REFUSED,

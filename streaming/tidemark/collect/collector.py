@@ -23,7 +23,7 @@ from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish.pack import EventRecord
 from tidemark.collect.publish.publisher import Publisher
 from tidemark.collect.sources.source import Source
-from tidemark.core.broker_outcomes import NOT_CHECKED, BrokerFinding
+from tidemark.core.broker_outcome_texts import NOT_CHECKED, BrokerFinding
 from tidemark.settings import Cluster, Settings
 
 # How old the start of a pass may be when its records are published for this reason.

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import structs
 
-from tidemark.core.broker_outcomes import meaning_of
+from tidemark.core.broker_outcome_texts import meaning_of
 from tidemark.core.broker_seen import BrokerSeen, Pause
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, TIMED_OUT

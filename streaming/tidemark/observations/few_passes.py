@@ -15,7 +15,7 @@ from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.metadata.refusals import ASKED, refusal_line
 from tidemark.command_line.options import require_one
 from tidemark.command_line.output import echo
-from tidemark.core.broker_outcomes import BrokerFinding
+from tidemark.core.broker_outcome_texts import BrokerFinding
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Batch
 from tidemark.kafka.client import check_reachable

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from tidemark.core.errors import StateError
-from tidemark.core.events import MAX_BYTES
 from tidemark.detect.default_thresholds import Detection
 from tidemark.garbage_collector import collection_paused
 from tidemark.reduce.group import fold_group
-from tidemark.reduce.rows import MAX_PAYLOAD, MAX_ROW_BYTES, RawRecord, Row
+from tidemark.reduce.rows import MAX_ROW_BYTES, Row
 from tidemark.settings import Topics
+from tidemark.stream.batch_bounds import bounded_records
 
 # The first byte.
 COMPRESSED: Final = 2
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 
 STATE_SCHEMA: Final = "state binary"
 ROW_SCHEMA: Final = "topic string, key binary, value binary"
-# Of a record; collectors write a quarter of it at most.
-MAX_VALUE_BYTES: Final = 4 * MAX_BYTES
-# Of a group in one batch. A batch at the default of stream.max_offsets_per_trigger, all of it in
-# one Kafka partition, has less from collectors. A worker of much more would be killed.
-MAX_GROUP_BYTES: Final = 2**30
 # In one frame returned to Spark.
 MAX_ROWS: Final = 2_000
 
@@ -91,7 +86,7 @@ def make_fold(
     ) -> Iterator[pd.DataFrame]:
         group = int(key[0])
         before = from_stored(state.get[0]) if state.exists else None
-        records = records_of(frames)
+        records = bounded_records(frames)
         with collection_paused():
             after, rows = fold_group(before, records, detection, group, groups, max_row_bytes)
         if after != before or not state.exists:
@@ -99,30 +94,6 @@ def make_fold(
         yield from to_frames(rows, topic_of)
 
     return fold
-
-
-def records_of(frames: Iterable[pd.DataFrame]) -> list[RawRecord]:
-    """All records of a group in this batch, in no order: the reducer sorts them.
-
-    What exceeds MAX_GROUP_BYTES is cut, and so becomes a dead letter.
-    """
-    records: list[RawRecord] = []
-    read = 0
-    for frame in frames:
-        columns = zip(
-            frame["partition"].tolist(),
-            frame["offset"].tolist(),
-            frame["timestamp_ms"].tolist(),
-            frame["value"].tolist(),
-            frame["size"].tolist(),
-            strict=True,
-        )
-        for partition, offset, milliseconds, value, size in columns:
-            read += size
-            is_whole = size <= MAX_VALUE_BYTES and read <= MAX_GROUP_BYTES
-            kept, whole = (value, None) if is_whole else ((value or b"")[:MAX_PAYLOAD], size)
-            records.append(RawRecord(partition, offset, milliseconds / 1000, kept, whole))
-    return records
 
 
 def to_frames(rows: list[Row], topic_of: dict[str, str]) -> Iterator[pd.DataFrame]:

@@ -13,7 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.reduce.rows import MAX_PAYLOAD, MAX_ROW_BYTES
 from tidemark.settings import Settings
-from tidemark.stream.fold import MAX_VALUE_BYTES, ROW_SCHEMA, STATE_SCHEMA, make_fold
+from tidemark.stream.batch_bounds import MAX_VALUE_BYTES
+from tidemark.stream.fold import ROW_SCHEMA, STATE_SCHEMA, make_fold
 from tidemark.stream.kafka_options import sink_options, source_options
 from tidemark.stream.session import tasks_at_once
 

@@ -77,8 +77,8 @@ def spark_settings(
     conf = {
         "spark.app.name": "tidemark-stream",
         "spark.sql.session.timeZone": "UTC",
-        # A value has up to 1 MiB (`fold.MAX_VALUE_BYTES`): this bounds the data sent to Python at
-        # once.
+        # A value has up to 1 MiB (`batch_bounds.MAX_VALUE_BYTES`): this bounds the data sent to
+        # Python at once.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200",
         # The reducer has no timers in Spark: an empty batch has nothing to do.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",

@@ -20,7 +20,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from tidemark.collect.connect.event_loop import EventLoop
-from tidemark.core.broker_outcomes import NOT_CHECKED
+from tidemark.core.broker_outcome_texts import NOT_CHECKED
 from tidemark.core.events import AUTHENTICATION_FAILED, NOT_KAFKA, OK, TIMED_OUT, UNREACHABLE
 from tidemark.kafka.client import outcome_of
 

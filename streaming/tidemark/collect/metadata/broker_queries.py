@@ -14,7 +14,7 @@ from tidemark.collect.codecs.topic_configuration import BOOLEANS
 from tidemark.collect.codecs.wire import API_VERSIONS, INT16, INT32, RawRequest, encode_string
 from tidemark.collect.connect.connection import BrokerConnection
 from tidemark.collect.metadata.refusals import RefusedError
-from tidemark.core.broker_outcomes import NOT_CHECKED
+from tidemark.core.broker_outcome_texts import NOT_CHECKED
 from tidemark.core.broker_report import (
     MAX_LOG_DIRECTORIES,
     MAX_PATH,

@@ -30,7 +30,7 @@ from tidemark.collect.metadata.partition_reports import (
 )
 from tidemark.collect.metadata.settled_topics import SettledTopics
 from tidemark.collect.watched.watched_partition import WatchedPartition
-from tidemark.core.broker_outcomes import NOT_CHECKED
+from tidemark.core.broker_outcome_texts import NOT_CHECKED
 from tidemark.core.events import SHARED_ADDRESS, UNLISTED
 from tidemark.core.identity import group_of
 from tidemark.settings import Cluster

@@ -41,7 +41,7 @@ from tidemark.collect.metadata.refusals import (
     RefusedError,
     denied_topics,
 )
-from tidemark.core.broker_outcomes import BrokerFinding, meaning_of
+from tidemark.core.broker_outcome_texts import BrokerFinding, meaning_of
 from tidemark.settings import Cluster, Collect, parse_address
 
 # A broker that just came back may show an old image (for some 100 ms after a pause).

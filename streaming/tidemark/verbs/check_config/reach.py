@@ -12,7 +12,7 @@ from tidemark.collect.cluster_choice import unwatched_line, without_own_topics
 from tidemark.collect.metadata.refusals import ASKED, TOPICS
 from tidemark.collect.sources.jmx.endpoint import scrape
 from tidemark.collect.sources.jmx.figures import ScrapeError
-from tidemark.core.broker_outcomes import WARNINGS, BrokerFinding
+from tidemark.core.broker_outcome_texts import WARNINGS, BrokerFinding
 from tidemark.core.errors import TidemarkError
 from tidemark.core.records import View
 from tidemark.core.text import counted

@@ -24,7 +24,7 @@ from tidemark.collect.sources.metadata_log.reader import MetadataLogReader, Outc
 from tidemark.collect.sources.metadata_log.records import UnlistedRecord
 from tidemark.collect.sources.metadata_log.requests import FETCH_VERSION, MAX_WAIT_MS
 from tidemark.collect.sources.source import SourceEvent
-from tidemark.core.broker_outcomes import meaning_of
+from tidemark.core.broker_outcome_texts import meaning_of
 from tidemark.core.errors import WireError
 from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, parse_address

@@ -10,7 +10,7 @@ from typing import Final
 from rich.text import Text
 
 from tidemark.assess.safe_to_stop import EFFECT_TEXTS, EFFECTS
-from tidemark.core.broker_outcomes import broker_findings
+from tidemark.core.broker_outcome_texts import broker_findings
 from tidemark.core.events import OK
 from tidemark.core.text import duration, known
 from tidemark.verbs.top.screens.list_screen import STYLES, Cell, Column, ListScreen, Order

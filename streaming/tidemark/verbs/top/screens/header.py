@@ -7,7 +7,7 @@ from typing import Final
 from rich.text import Text
 
 from tidemark.assess.health import SEVERITIES, STATES
-from tidemark.core.broker_outcomes import broker_findings
+from tidemark.core.broker_outcome_texts import broker_findings
 from tidemark.core.text import counted, duration, utc
 from tidemark.verbs.top.screens.happenings import clock
 from tidemark.verbs.top.screens.list_screen import DIM, HEADING, STYLES
