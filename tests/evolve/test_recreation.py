@@ -28,6 +28,7 @@ from tidemark.evolve.recreation import (
     apply_resets,
     is_new_topic,
     is_renumbered,
+    may_be_new_log,
     may_be_recreated,
     may_mix_topics,
 )
@@ -60,6 +61,8 @@ def new(*samples: Replica, **fields: Any) -> Observation:
         (True, new(answer(1, log_end_offset=0, leader_epoch=5), answer(2))),
         (False, new(answer(1), answer(2))),
         (False, new(silent(1), silent(2))),
+        # Of a topic with an id, all replicas must show that its epoch went back.
+        (False, new(answer(1, leader_epoch=2), silent(2), leader_epoch=2)),
     ],
 )
 def test_an_observation_that_may_mix_two_topics_is_held(held: bool, event: Observation) -> None:
@@ -81,8 +84,8 @@ def test_metadata_that_was_read_again_ends_the_hold() -> None:
 @pytest.mark.parametrize(("late", "held"), [(0.0, True), (0.1, False)])
 def test_a_hold_has_an_end(late: float, held: bool) -> None:
     state = fold(SEEN, new(metadata_at=11.0))
-    at = 11.0 + MAX_HOLD_SECONDS + late
-    assert may_mix_topics(state, new(metadata_at=11.0, observed_at=at)) is held
+    again = new(metadata_at=11.0, observed_at=11.0 + MAX_HOLD_SECONDS + late)
+    assert may_mix_topics(state, again) is held
 
 
 BACK: dict[str, Any] = {"topic_id": None, "leader_epoch": 0}
@@ -157,9 +160,9 @@ def test_a_log_may_fall_only_after_an_election_that_its_replica_knows(
 
 
 def test_another_id_is_a_new_topic_at_once() -> None:
-    assert is_new_topic(SEEN, observation(topic_id="b"))
-    assert not is_new_topic(SEEN, observation(topic_id="a"))
-    assert not is_new_topic(SEEN, observation(topic_id=None))
+    assert [
+        is_new_topic(SEEN, observation(topic_id=topic_id)) for topic_id in ("b", "a", None)
+    ] == [True, False, False]
 
 
 def first_epoch(**fields: Any) -> PartitionState:
@@ -233,6 +236,17 @@ def test_a_new_topic_explains_logs_that_end_below_what_was_committed(
 DATED = Committed(0, 2, 1.0, 2, 1, lineage=[(0, 2), (1, 5)], lineage_complete_from=0)
 ONE_RECORD = [ReplicaState(1, 1), ReplicaState(2, 1)]
 READ_LATE = Committed(0, 101, 1.0, 101, 1, read_at=10.0)
+# Epoch 3, two seconds after that.
+SOON: dict[str, Any] = {"leader_epoch": 3, "committed": [READ_LATE], "observed_at": 12.0}
+
+
+def two_of_three(*, leads: bool) -> dict[str, Any]:
+    """Logs of two brokers that were reset at once; `leads`: whether the third one still does."""
+    return {
+        "replicas": [ReplicaState(1, 100), ReplicaState(2, 100), ReplicaState(3, 100, leads=leads)],
+        "assigned": [1, 2, 3],
+        "sparse": SparseState(resets=[LogReset(1, 10.0), LogReset(2, 10.0)]),
+    }
 
 
 @pytest.mark.parametrize(
@@ -257,9 +271,58 @@ READ_LATE = Committed(0, 101, 1.0, 101, 1, read_at=10.0)
         (True, 1, {"replicas": [ReplicaState(1, 0), ReplicaState(2)]}),
         # Only the log of the new topic had it.
         (True, 101, {"lineage": [(0, 2), (1, 9)], "committed": [replace(DATED, at=11.0)]}),
+        (True, 101, {"lineage": [(0, 2), (1, 9)], "committed": [replace(DATED, at=10.0)]}),
+        # Any epoch that ended in both, above 0 and not above the end of the log.
+        (
+            False,
+            101,
+            {
+                "lineage": [(0, 3), (1, 5), (2, 9)],
+                "committed": [replace(DATED, lineage=[(0, 2), (1, 5), (2, 7)])],
+            },
+        ),
+        (
+            False,
+            101,
+            {"lineage": [(0, 1), (1, 9)], "committed": [replace(DATED, lineage=[(0, 1), (1, 5)])]},
+        ),
+        (
+            True,
+            101,
+            {"lineage": [(0, 0), (1, 9)], "committed": [replace(DATED, lineage=[(0, 0), (1, 5)])]},
+        ),
+        (
+            False,
+            101,
+            {
+                "lineage": [(0, 100), (1, 109)],
+                "committed": [replace(DATED, lineage=[(0, 100), (1, 105)])],
+            },
+        ),
+        (
+            True,
+            101,
+            {
+                "lineage": [(0, 101), (1, 109)],
+                "committed": [replace(DATED, lineage=[(0, 101), (1, 105)])],
+            },
+        ),
         # The epoch is too high for a new topic, by when the one before was read last.
         (False, 101, {"leader_epoch": 3, "committed": [READ_LATE], "observed_at": 12.0}),
         (True, 101, {"leader_epoch": 2, "committed": [READ_LATE], "observed_at": 12.0}),
+        # Where all logs were reset at once, it may have had more elections.
+        (True, 101, {**SOON, "sparse": SparseState(resets=[LogReset(1, 10.0), LogReset(2, 12.0)])}),
+        (
+            False,
+            101,
+            {**SOON, "sparse": SparseState(resets=[LogReset(1, 10.0), LogReset(2, 12.1)])},
+        ),
+        # A deposed leader may still have the log of the deleted topic, beside two others.
+        (True, 101, {**SOON, **two_of_three(leads=True)}),
+        (False, 101, {**SOON, **two_of_three(leads=False)}),
+        (False, 101, {**SOON, "replicas": [ReplicaState(1, 100), ReplicaState(2, leads=True)]}),
+        # Nothing is known to be committed: any reset counts.
+        (True, 101, {"committed": [], "sparse": SparseState(resets=[LogReset(1, 0.5)])}),
         # Without epochs in metadata, that of the leader's newest record.
         (False, 101, {"leader_epoch": None, "lineage": [(0, 0), (9, 1)]}),
         (True, 101, {"leader_epoch": None, "lineage": [(0, 0), (1, 9)]}),
@@ -347,13 +410,30 @@ def test_resets_are_kept_for_a_while() -> None:
     resets = [LogReset(1, 11.0), LogReset(2, 11.0)]
     after = replace(WITHOUT_ID, sparse=SparseState(resets=resets))
     for late, kept in ((0.0, resets), (0.1, [])):
-        at = 11.0 + RESET_SECONDS + late
-        assert log_resets(after, observation(topic_id=None, observed_at=at)) == kept
+        assert (
+            log_resets(
+                after, sampled(answer(1), answer(2), observed_at=11.0 + RESET_SECONDS + late)
+            )
+            == kept
+        )
     assert log_resets(after, observation(topic_id="a")) == [], "the id decides from now on"
 
 
 def sampled(*samples: Replica, **fields: Any) -> Observation:
     return observation(topic_id=None, samples=list(samples), **fields)
+
+
+def with_lineage(*lineage: tuple[int, int], **fields: Any) -> Observation:
+    return sampled(
+        answer(1), answer(2), **{"lineage": [*lineage], "lineage_complete_from": 0, **fields}
+    )
+
+
+def of_four(*ends: int) -> Observation:
+    return sampled(
+        *(answer(broker, log_end_offset=end) for broker, end in enumerate(ends, 1)),
+        replicas=[1, 2, 3, 4][: len(ends)],
+    )
 
 
 # The leader's, by one record.
@@ -392,13 +472,47 @@ SHORTER = answer(1, log_end_offset=99)
         ),
         # The first records of a log are of a later epoch than they were.
         (
-            fold(None, sampled(answer(1), answer(2), lineage=[(4, 100)], lineage_complete_from=0)),
-            sampled(answer(1), answer(2), lineage=[(4, 0), (5, 100)]),
+            fold(None, with_lineage((4, 100))),
+            with_lineage((4, 0), (5, 100)),
             [LogReset(1, 10.0)],
         ),
         (
-            fold(None, sampled(answer(1), answer(2), lineage=[(4, 100)], lineage_complete_from=0)),
+            fold(None, with_lineage((4, 100))),
             sampled(SHORTER, answer(2, lineage=[(4, 0), (5, 100)])),
+            [LogReset(2, 10.0)],
+        ),
+        (fold(None, with_lineage((4, 1))), with_lineage((4, 0), (5, 9)), [LogReset(1, 10.0)]),
+        (fold(None, with_lineage((3, 0), (4, 100))), with_lineage((3, 0), (4, 100)), []),
+        # Within one leadership the leader's log was cut: it may be of a new topic, and any other.
+        (
+            fold(None, with_lineage((0, 50), (1, 100), leader_epoch=1)),
+            with_lineage((0, 40), (1, 100)),
+            [LogReset(1, 10.0, unwatched=True), LogReset(2, 10.0, unwatched=True)],
+        ),
+        (
+            fold(None, with_lineage((0, 50), (1, 100), leader_epoch=1)),
+            with_lineage((0, 60), (1, 100)),
+            [],
+        ),
+        # All replicas are others.
+        (
+            WITHOUT_ID,
+            sampled(answer(3), answer(4), replicas=[3, 4], leader=3),
+            [LogReset(3, 10.0, unwatched=True), LogReset(4, 10.0, unwatched=True)],
+        ),
+        # All logs but the leader's became empty: two or more.
+        (
+            fold(None, of_four(100, 100, 100)),
+            of_four(100, 0, 0),
+            [LogReset(2, 10.0), LogReset(3, 10.0)],
+        ),
+        (fold(None, of_four(100, 100, 100)), of_four(100, 1, 1), []),
+        (fold(None, of_four(100, 100)), of_four(100, 0), []),
+        (fold(None, of_four(100, 100, 100, 100)), of_four(100, 0, 0, 100), []),
+        # After a reset, a log that goes on shows nothing of the topic before.
+        (
+            replace(WITHOUT_ID, sparse=SparseState(resets=[LogReset(2, 9.0)])),
+            sampled(answer(1), answer(2, log_end_offset=89)),
             [LogReset(2, 10.0)],
         ),
         # A replica that no reassignment added may be of a new topic.
@@ -427,6 +541,9 @@ def test_which_logs_were_reset(
     before: PartitionState, event: Observation, resets: list[LogReset]
 ) -> None:
     assert log_resets(before, event) == resets
+    after = replace(before, sparse=SparseState(resets=resets))
+    watched = {reset.broker for reset in resets if not reset.unwatched}
+    assert {broker for broker in range(1, 5) if may_be_new_log(after, broker)} == watched
 
 
 def test_an_empty_partition_is_no_new_topic() -> None:
@@ -486,8 +603,9 @@ def test_the_id_of_the_topic_before_counts_again_after_some_observations_in_a_ro
     assert state.former_topic is not None
     assert (state.former_topic.returned, state.former_topic.in_a_row) == (4, 0)
     assert fold(state, first, first, first).topic_id == "a"
-    much_later = fold(state, replace(second, observed_at=10.1 + FORMER_TOPIC_SECONDS))
-    assert much_later.former_topic is None
+    assert (
+        fold(state, replace(second, observed_at=10.1 + FORMER_TOPIC_SECONDS)).former_topic is None
+    )
 
 
 def test_after_a_gap_any_log_may_be_of_a_new_topic() -> None:
@@ -518,9 +636,10 @@ def test_an_older_epoch_of_a_topic_id_that_lasts_is_that_of_a_backup() -> None:
         observation(observed_at=at, metadata_from=[3, 4], **fields)
         for at in (11.0, 11.0 + BACK_SECONDS)
     )
-    former = fold(SEEN, first, last).former_topic
-    assert former is not None
-    assert (former.restored, former.leader_epoch, fold(SEEN, first).leader_epoch) == (True, 4, 4)
+    assert fold(SEEN, first, last).former_topic == FormerTopic(
+        "a", 4, 11.0 + BACK_SECONDS, restored=True
+    )
+    assert fold(SEEN, first).leader_epoch == 4
     one = replace(last, metadata_from=[3])
     assert fold(SEEN, first, one).leader_epoch == 4
     forgot = [answer(broker, leader_epoch=2) for broker in (1, 2)]
@@ -529,5 +648,6 @@ def test_an_older_epoch_of_a_topic_id_that_lasts_is_that_of_a_backup() -> None:
         after = fold(SEEN, older)
         assert (bool(after.committed), after.is_restored) == (keeps, not keeps)
     # An epoch has one leader.
-    assert fold(SEEN, observation(observed_at=11.0, leader=2)).is_restored
-    assert not fold(SEEN, observation(observed_at=11.0, leader=None)).is_restored
+    assert [
+        fold(SEEN, observation(observed_at=11.0, leader=one)).is_restored for one in (2, None)
+    ] == [True, False]

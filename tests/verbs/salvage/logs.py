@@ -51,6 +51,11 @@ def batch(
     return sealed(base, epoch, data[:22] + bytes([attributes]) + data[23:HEAD] + payload)
 
 
+def transactional(base: int, producer: int) -> bytes:
+    """Two records of a transaction."""
+    return batch(base, [sent(base), sent(base + 1)], producer=producer, transactional=True)
+
+
 def packed(payload: bytes, codec: str) -> bytes:
     """As Kafka's Java clients compress: snappy in the blocks of snappy-java."""
     if codec == "none":

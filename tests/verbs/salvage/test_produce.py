@@ -10,7 +10,7 @@ import pytest
 from kafka import errors as kafka_errors
 
 from tests.verbs.run import tidemark
-from tests.verbs.salvage.logs import batch, log, marker, save, sent
+from tests.verbs.salvage.logs import log, marker, save, sent, transactional
 from tidemark.kafka.topics import TopicState
 from tidemark.settings import Cluster
 from tidemark.verbs.salvage import produce, run
@@ -59,11 +59,12 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
 def saved(tmp_path: Path) -> str:
     """Five records, an aborted transaction of two, an open one of two, and a committed one."""
 
-    def written(base: int, producer: int) -> bytes:
-        records = [sent(base), sent(base + 1)]
-        return batch(base, records, producer=producer, transactional=True)
-
-    batches = [written(5, 1), marker(7, 1, commit=False), written(8, 2), written(10, 3)]
+    batches = [
+        transactional(5, 1),
+        marker(7, 1, commit=False),
+        transactional(8, 2),
+        transactional(10, 3),
+    ]
     return str(save(tmp_path / "orders-1", [*log(5), *batches, marker(12, 3, commit=True)]))
 
 

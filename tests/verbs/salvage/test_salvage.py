@@ -14,7 +14,7 @@ import pytest
 
 from tests.verbs.audit.logs import sealed
 from tests.verbs.run import tidemark
-from tests.verbs.salvage.logs import CODECS, Sent, batch, log, marker, save, sent
+from tests.verbs.salvage.logs import CODECS, Sent, batch, log, marker, save, sent, transactional
 from tidemark.kafka import decompression
 from tidemark.verbs.salvage import run
 
@@ -95,7 +95,7 @@ def test_a_table_of_the_first_records_and_a_summary(
     assert end == "orders-0 [3, 9): 6 records found, all."
 
 
-def test_csv_has_a_heading_and_a_file_is_never_overwritten(tmp_path: Path) -> None:
+def test_csv_has_a_heading_and_a_file_is_never_overtransactional(tmp_path: Path) -> None:
     folder, output = save(tmp_path / PLACE, log(10)), tmp_path / "lost.csv"
     arguments = (
         *("salvage", str(folder), "--from", "3", "--to", "5"),
@@ -132,16 +132,17 @@ def test_batches_of_the_new_leader_are_left_out_and_said(tmp_path: Path) -> None
 
 
 def test_a_transaction_is_decided_by_the_marker_that_follows(tmp_path: Path) -> None:
-    def written(base: int, producer: int) -> bytes:
-        records = [sent(base), sent(base + 1)]
-        return batch(base, records, producer=producer, transactional=True)
-
     folder = save(
         tmp_path / PLACE,
         [
-            *(written(0, 7), written(2, 8), marker(4, 8, commit=False), written(5, 7)),
-            *(written(7, 9), batch(9, [sent(9)], producer=10), marker(10, 7, commit=True)),
-            *(written(11, 7), marker(13, 8, commit=True)),
+            *(
+                transactional(0, 7),
+                transactional(2, 8),
+                marker(4, 8, commit=False),
+                transactional(5, 7),
+            ),
+            *(transactional(7, 9), batch(9, [sent(9)], producer=10), marker(10, 7, commit=True)),
+            *(transactional(11, 7), marker(13, 8, commit=True)),
         ],
     )
     found, err = salvage(str(folder), "--from", "0", "--to", "10")
