@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.evolve.observations import answer, fold, observation, silent
+from tidemark.core.cluster import ClusterState, CollectorClock
 from tidemark.core.events import Observation, Replica
 from tidemark.core.leader_epochs import Committed, LineageEntries
 from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
@@ -611,21 +612,42 @@ def test_the_id_of_the_topic_before_counts_again_after_some_observations_in_a_ro
 def test_after_a_gap_any_log_may_be_of_a_new_topic() -> None:
     lineage = {"lineage": [(3, 40), (4, 100)], "lineage_complete_from": 0}
     before = fold(None, observation(topic_id=None, leader_epoch=1, **lineage))
-    for seconds, number, more, marked, collector in (
-        (GAP_SECONDS + 0.1, 1, {}, [1, 2], "c1"),
-        (GAP_SECONDS, 1, {}, [], "c1"),
-        # A quiet partition was seen in the passes between.
-        (GAP_SECONDS + 0.1, 9, {}, [], "c1"),
+    for seconds, number, more, marked, collector, clock in (
+        (GAP_SECONDS + 0.1, 1, {}, [1, 2], ("c1", 1), None),
+        (GAP_SECONDS, 1, {}, [], ("c1", 1), None),
+        # A quiet partition was seen in the passes between,
+        (GAP_SECONDS + 0.1, 9, {}, [], ("c1", 1), None),
+        (GAP_SECONDS + 0.1, 9, {}, [], ("c1", 1), CollectorClock(1, 9, 10.1, 0.0, 1e3)),
+        # where they saw a broker, and are there.
+        (
+            GAP_SECONDS + 0.1,
+            9,
+            {},
+            [1, 2],
+            ("c1", 1),
+            CollectorClock(1, 9, 10.1, 0.0, 1e3, blind_passes=1),
+        ),
+        (GAP_SECONDS + 0.1, 9, {}, [1, 2], ("c1", 1), CollectorClock(1, 9, 9.9, 0.0, 1e3)),
         # So many elections take longer.
-        (GAP_SECONDS + 0.1, 1, {"leader_epoch": 4}, [], "c1"),
-        (GAP_SECONDS + 0.1, 1, {**lineage, "lineage": [(3, 40), (4, 100)]}, [], "c1"),
+        (GAP_SECONDS + 0.1, 1, {"leader_epoch": 4}, [], ("c1", 1), None),
+        (GAP_SECONDS + 0.1, 1, {**lineage, "lineage": [(3, 40), (4, 100)]}, [], ("c1", 1), None),
+        # A process that is started again has the same clock.
+        (0.0, 1, {}, [], ("c1", 2), None),
+        (0.5, 1, {}, [], ("c1", 2), None),
+        (GAP_SECONDS, 1, {}, [], ("c1", 2), None),
+        (GAP_SECONDS + 0.1, 1, {}, [1, 2], ("c1", 2), None),
         # By the clock of another collector no one knows how long it was.
-        (1.0, 1, {"leader_epoch": 4}, [1, 2], "c2"),
-        (1.0, 1, {**lineage, "lineage": [(3, 40), (4, 100)]}, [], "c2"),
+        (1.0, 1, {"leader_epoch": 4}, [1, 2], ("c2", 1), None),
+        (1.0, 1, {**lineage, "lineage": [(3, 40), (4, 100)]}, [], ("c2", 1), None),
     ):
-        whole = {"topic_id": None, "leader_epoch": 1, **more}
-        event = observation(observed_at=10.0 + seconds, **whole)
-        after = evolve(before, event, collector, 1, number)
+        fields = {"topic_id": None, "leader_epoch": 1, "observed_at": 10.0 + seconds, **more}
+        after = evolve(
+            before,
+            observation(**fields),
+            *collector,
+            number,
+            None if clock is None else ClusterState(collectors={"c1": clock}),
+        )
         assert [reset.broker for reset in after.resets if reset.unwatched] == marked
 
 
