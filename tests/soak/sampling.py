@@ -36,20 +36,22 @@ def sample(services: Services, stream: str, checkpoint: Path, gc_log: Path) -> d
 
 
 def _memory(services: Services) -> dict[str, float]:
-    """Proportional set sizes: a page that n processes share counts 1/n in each."""
+    """Without what is mapped from files: the share of a library falls while other processes that
+    have nothing to do with the run map it too, and grows again when they end.
+    """
     found = {
         f"{verb}_mb": size
         for verb in ("collect", "export")
-        if (size := pss_mb(services.children[verb].pid)) is not None
+        if (size := pss_mb(services.children[verb].pid, "Pss_Anon")) is not None
     }
-    return found | stream_memory(services.children["stream"].pid)
+    return found | stream_memory(services.children["stream"].pid, "Pss_Anon")
 
 
-def stream_memory(driver: int) -> dict[str, float]:
-    """The same of the driver, its JVM, and the Python workers, in MB. `driver`: its process id."""
-    parts: dict[str, float | None] = {"driver_mb": pss_mb(driver)}
+def stream_memory(driver: int, part: str = "Pss") -> dict[str, float]:
+    """As `pss_mb`, of the driver, its JVM, and the Python workers. `driver`: its process id."""
+    parts: dict[str, float | None] = {"driver_mb": pss_mb(driver, part)}
     for pid in descendants(driver):
-        size = pss_mb(pid)
+        size = pss_mb(pid, part)
         if size is None:
             continue
         program = _program(pid)
@@ -61,10 +63,11 @@ def stream_memory(driver: int) -> dict[str, float]:
     return {key: size for key, size in parts.items() if size is not None}
 
 
-def pss_mb(pid: int) -> float | None:
+def pss_mb(pid: int, part: str = "Pss") -> float | None:
+    """The proportional set size, or a part of it: a page that n processes share counts 1/n."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
-            if line.startswith("Pss:"):
+            if line.startswith(f"{part}:"):
                 return int(line.split()[1]) / 1000
     return None
 
