@@ -30,7 +30,8 @@ from tidemark.kafka.client import make_consumer
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Settings
-from tidemark.stream.fold import ROW_SCHEMA, STATE_SCHEMA, records_of
+from tidemark.stream.batch_bounds import bounded_records
+from tidemark.stream.fold import ROW_SCHEMA, STATE_SCHEMA
 from tidemark.stream.job import read_events
 from tidemark.stream.session import start_session, tasks_at_once
 
@@ -99,9 +100,10 @@ def in_a_plain_loop(settings: Settings) -> tuple[float, float]:
     for group, records in waiting.items():
         blob: bytes | None = None
         for start in range(0, len(records), BATCH_RECORDS):
-            part = records[start : start + BATCH_RECORDS]
             with collection_paused():
-                blob, _ = fold_group(blob, part, Detection(), group, groups)
+                blob, _ = fold_group(
+                    blob, records[start : start + BATCH_RECORDS], Detection(), group, groups
+                )
     return polled, time.process_time() - began
 
 
@@ -112,7 +114,7 @@ def count_observations(
     import pandas as pd
 
     observed = int.from_bytes(state.get[0]) if state.exists else 0
-    for record in records_of(frames):
+    for record in bounded_records(frames):
         observed += sum(
             isinstance(e, Observation) for e in decode_batch(record.value or b"").events
         )
