@@ -615,10 +615,9 @@ def test_after_a_gap_any_log_may_be_of_a_new_topic() -> None:
     for seconds, number, more, marked, collector, clock in (
         (GAP_SECONDS + 0.1, 1, {}, [1, 2], ("c1", 1), None),
         (GAP_SECONDS, 1, {}, [], ("c1", 1), None),
-        # A quiet partition was seen in the passes between,
+        # A quiet partition was seen in the passes between, if these are known and saw a broker.
         (GAP_SECONDS + 0.1, 9, {}, [], ("c1", 1), None),
         (GAP_SECONDS + 0.1, 9, {}, [], ("c1", 1), CollectorClock(1, 9, 10.1, 0.0, 1e3)),
-        # where they saw a broker, and are there.
         (
             GAP_SECONDS + 0.1,
             9,

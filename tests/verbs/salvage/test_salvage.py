@@ -95,7 +95,7 @@ def test_a_table_of_the_first_records_and_a_summary(
     assert end == "orders-0 [3, 9): 6 records found, all."
 
 
-def test_csv_has_a_heading_and_a_file_is_never_overtransactional(tmp_path: Path) -> None:
+def test_csv_has_a_heading_and_a_file_is_never_overwritten(tmp_path: Path) -> None:
     folder, output = save(tmp_path / PLACE, log(10)), tmp_path / "lost.csv"
     arguments = (
         *("salvage", str(folder), "--from", "3", "--to", "5"),
